@@ -1,0 +1,251 @@
+//! What can go wrong, as values a program can act on.
+//!
+//! Every error has a stable [`ErrorCode`] that the library, the command line and other bindings share. A message says what happened, both
+//! values, what was *not* changed and what to do next; a program never has to match on its text.
+
+use std::fmt;
+
+/// The result of an operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The stable name of a kind of error.
+///
+/// ```
+/// use triune::ErrorCode;
+/// assert_eq!(ErrorCode::NotFound.as_str(), "NotFound");
+/// assert_eq!(ErrorCode::Corrupt.exit_status(), 13);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// A database, collection, document or source that was named does not exist.
+    NotFound,
+    /// What was to be created exists.
+    AlreadyExists,
+    /// Another process (or another handle) writes to this database.
+    Locked,
+    /// A file holds bytes that this database did not write there.
+    Corrupt,
+    /// A file was written by a newer version.
+    UnsupportedVersion,
+    /// A document or query does not fit the collection's schema.
+    SchemaMismatch,
+    /// Vectors of two different embedders would be mixed.
+    EmbedderMismatch,
+    /// An argument has no meaning.
+    InvalidArgument,
+    /// One call names the same document id twice.
+    DuplicateId,
+    /// A documented limit was exceeded.
+    LimitExceeded,
+    /// The database was opened for reading.
+    ReadOnly,
+    /// There is no room on the disk; nothing was changed.
+    DiskFull,
+    /// The operating system failed in a way that leaves the outcome unknown; reopening decides it.
+    OutcomeUnknown,
+    /// An earlier failure stopped this writer; reopening recovers.
+    Poisoned,
+    /// The operation was interrupted; what was acknowledged is kept.
+    Interrupted,
+    /// The operating system refused an operation; nothing was changed.
+    Io,
+}
+
+impl ErrorCode {
+    /// The stable spelling, as the command line prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorCode::NotFound => "NotFound",
+            ErrorCode::AlreadyExists => "AlreadyExists",
+            ErrorCode::Locked => "Locked",
+            ErrorCode::Corrupt => "Corrupt",
+            ErrorCode::UnsupportedVersion => "UnsupportedVersion",
+            ErrorCode::SchemaMismatch => "SchemaMismatch",
+            ErrorCode::EmbedderMismatch => "EmbedderMismatch",
+            ErrorCode::InvalidArgument => "InvalidArgument",
+            ErrorCode::DuplicateId => "DuplicateId",
+            ErrorCode::LimitExceeded => "LimitExceeded",
+            ErrorCode::ReadOnly => "ReadOnly",
+            ErrorCode::DiskFull => "DiskFull",
+            ErrorCode::OutcomeUnknown => "OutcomeUnknown",
+            ErrorCode::Poisoned => "Poisoned",
+            ErrorCode::Interrupted => "Interrupted",
+            ErrorCode::Io => "Io",
+        }
+    }
+
+    /// The exit status of the command line for this code.
+    pub fn exit_status(self) -> u8 {
+        match self {
+            ErrorCode::NotFound => 10,
+            ErrorCode::AlreadyExists => 11,
+            ErrorCode::Locked => 12,
+            ErrorCode::Corrupt => 13,
+            ErrorCode::UnsupportedVersion => 14,
+            ErrorCode::SchemaMismatch => 15,
+            ErrorCode::EmbedderMismatch => 16,
+            ErrorCode::InvalidArgument => 17,
+            ErrorCode::DuplicateId => 18,
+            ErrorCode::LimitExceeded => 19,
+            ErrorCode::ReadOnly => 20,
+            ErrorCode::DiskFull => 21,
+            ErrorCode::OutcomeUnknown | ErrorCode::Poisoned => 22,
+            ErrorCode::Io => 23,
+            ErrorCode::Interrupted => 130,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Damage, with its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corruption {
+    /// Name of the file inside the database directory.
+    pub file: String,
+    /// Byte offset of the structure that failed its check.
+    pub offset: u64,
+    /// What was expected there, and what was found.
+    pub what: String,
+}
+
+impl fmt::Display for Corruption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: {}", self.file, self.offset, self.what)
+    }
+}
+
+/// Why an operation failed.
+///
+/// | variant | what a caller does |
+/// | --- | --- |
+/// | `NotFound`, `AlreadyExists`, `SchemaMismatch`, `EmbedderMismatch`, `InvalidArgument`, `DuplicateId`, `LimitExceeded`, `ReadOnly` | mend the call |
+/// | `Locked`, `DiskFull`, `Interrupted` | mend the circumstances and try again |
+/// | `Corrupt`, `UnsupportedVersion` | keep the files; look at them with `triune inspect` |
+/// | `OutcomeUnknown`, `Poisoned` | reopen the database: that decides what was committed |
+/// | `Io` | read the cause |
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Something that was named does not exist.
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// Something that was to be created exists.
+    #[error("already exists: {0}")]
+    AlreadyExists(String),
+    /// The single-writer lock is held.
+    #[error("locked: {0}")]
+    Locked(String),
+    /// A file is damaged.
+    #[error("corrupt: {0}. Nothing was changed. Look at it with `triune inspect`, and restore the file from a backup")]
+    Corrupt(Corruption),
+    /// A file needs a newer program.
+    #[error("unsupported version: {0}")]
+    UnsupportedVersion(String),
+    /// A value does not fit the schema.
+    #[error("schema mismatch: {0}")]
+    SchemaMismatch(String),
+    /// Two embedders would be mixed.
+    #[error("embedder mismatch: {0}")]
+    EmbedderMismatch(String),
+    /// An argument has no meaning.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+    /// The same id twice in one call.
+    #[error("duplicate id: {0}")]
+    DuplicateId(String),
+    /// A limit was exceeded.
+    #[error("limit exceeded: {0}")]
+    LimitExceeded(String),
+    /// The database was opened for reading.
+    #[error("read only: {0}")]
+    ReadOnly(String),
+    /// No room.
+    #[error("disk full: {0}")]
+    DiskFull(String),
+    /// Whether the commit is durable is not known.
+    #[error("outcome unknown: {0}")]
+    OutcomeUnknown(String),
+    /// The writer stopped after an earlier failure.
+    #[error("poisoned: {0}")]
+    Poisoned(String),
+    /// The caller asked to stop.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+    /// The operating system refused.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done, and to which file.
+        context: String,
+        /// The operating system's error.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// The stable code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Error::NotFound(_) => ErrorCode::NotFound,
+            Error::AlreadyExists(_) => ErrorCode::AlreadyExists,
+            Error::Locked(_) => ErrorCode::Locked,
+            Error::Corrupt(_) => ErrorCode::Corrupt,
+            Error::UnsupportedVersion(_) => ErrorCode::UnsupportedVersion,
+            Error::SchemaMismatch(_) => ErrorCode::SchemaMismatch,
+            Error::EmbedderMismatch(_) => ErrorCode::EmbedderMismatch,
+            Error::InvalidArgument(_) => ErrorCode::InvalidArgument,
+            Error::DuplicateId(_) => ErrorCode::DuplicateId,
+            Error::LimitExceeded(_) => ErrorCode::LimitExceeded,
+            Error::ReadOnly(_) => ErrorCode::ReadOnly,
+            Error::DiskFull(_) => ErrorCode::DiskFull,
+            Error::OutcomeUnknown(_) => ErrorCode::OutcomeUnknown,
+            Error::Poisoned(_) => ErrorCode::Poisoned,
+            Error::Interrupted(_) => ErrorCode::Interrupted,
+            Error::Io { .. } => ErrorCode::Io,
+        }
+    }
+
+    /// Damage in `file` at `offset`.
+    pub fn corrupt(file: impl Into<String>, offset: u64, what: impl Into<String>) -> Error {
+        Error::Corrupt(Corruption { file: file.into(), offset, what: what.into() })
+    }
+
+    /// An error of the operating system while doing `context`. A full disk (or quota) becomes [`Error::DiskFull`].
+    pub fn io(context: impl Into<String>, source: std::io::Error) -> Error {
+        let context = context.into();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::DiskFull(format!("{context}: {source}")),
+            _ => Error::Io { context, source },
+        }
+    }
+
+    /// A copy for another waiter of the same group of commits. An `Io` source is rebuilt from its kind and text.
+    pub(crate) fn duplicate(&self) -> Error {
+        match self {
+            Error::NotFound(m) => Error::NotFound(m.clone()),
+            Error::AlreadyExists(m) => Error::AlreadyExists(m.clone()),
+            Error::Locked(m) => Error::Locked(m.clone()),
+            Error::Corrupt(c) => Error::Corrupt(c.clone()),
+            Error::UnsupportedVersion(m) => Error::UnsupportedVersion(m.clone()),
+            Error::SchemaMismatch(m) => Error::SchemaMismatch(m.clone()),
+            Error::EmbedderMismatch(m) => Error::EmbedderMismatch(m.clone()),
+            Error::InvalidArgument(m) => Error::InvalidArgument(m.clone()),
+            Error::DuplicateId(m) => Error::DuplicateId(m.clone()),
+            Error::LimitExceeded(m) => Error::LimitExceeded(m.clone()),
+            Error::ReadOnly(m) => Error::ReadOnly(m.clone()),
+            Error::DiskFull(m) => Error::DiskFull(m.clone()),
+            Error::OutcomeUnknown(m) => Error::OutcomeUnknown(m.clone()),
+            Error::Poisoned(m) => Error::Poisoned(m.clone()),
+            Error::Interrupted(m) => Error::Interrupted(m.clone()),
+            Error::Io { context, source } => {
+                Error::Io { context: context.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The only door to files: what a database asks of a directory, and what is durable when.
+//!
+//! A [`Directory`] is flat. Files are created exclusively under their final name, never renamed, and every durability step is an explicit
+//! call, so the whole set of things a crash can do is in this file:
+//!
+//! - **Bytes** written with [`File::write_all_at`] or a length changed with [`File::set_len`] may be lost, kept, reordered or torn at 512
+//!   bytes until [`File::sync`] returns. `sync` makes the bytes and the length of that file durable, not its name.
+//! - **Names** created or unlinked may be lost or kept, each on its own, until [`Directory::sync`] returns.
+//! - A sync that **failed** proves nothing, and trying it again proves nothing either.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `fs.rs` | [`FsDirectory`]: a directory of the operating system |
+//! | `mmap.rs` | the only place that maps files |
+//! | `sim.rs` | [`SimDirectory`]: a simulated disk that loses, tears and fails on request |
+//! | `names.rs` | every file name, spelled and parsed |
+//!
+//! Errors are `std::io::Error` here; the callers know what they were doing and add it.
+
+pub mod fs;
+pub mod mmap;
+pub mod names;
+pub mod sim;
+
+pub use fs::FsDirectory;
+pub use sim::SimDirectory;
+
+use std::fmt;
+use std::io::Result;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A directory that holds one database.
+pub trait Directory: Send + Sync + fmt::Debug {
+    /// Where it is, for messages.
+    fn describe(&self) -> String;
+
+    /// The names of all files, in no order. Sub-directories are left out.
+    fn list(&self) -> Result<Vec<String>>;
+
+    /// Creates a file for reading and writing; `AlreadyExists` when the name is taken. The name is durable after [`Directory::sync`].
+    fn create_new(&self, name: &str) -> Result<Arc<dyn File>>;
+
+    /// Opens an existing file for reading.
+    fn open(&self, name: &str) -> Result<Arc<dyn File>>;
+
+    /// Opens an existing file for reading and writing.
+    fn open_writable(&self, name: &str) -> Result<Arc<dyn File>>;
+
+    /// Removes a name. Files that are open or mapped stay readable.
+    fn unlink(&self, name: &str) -> Result<()>;
+
+    /// Makes every name created or unlinked so far durable.
+    fn sync(&self) -> Result<()>;
+
+    /// Makes the name of this directory itself durable, in its parent.
+    fn sync_parent(&self) -> Result<()>;
+
+    /// Tries to take an advisory lock on an existing file without waiting; `None` when another handle holds a conflicting one. The lock is
+    /// released when the guard is dropped or the process ends.
+    fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>>;
+}
+
+/// How a file is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Together with other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// A held lock; dropping it releases the lock.
+pub struct LockGuard(#[allow(dead_code, reason = "held for its drop")] pub(crate) Box<dyn Send + Sync>);
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LockGuard")
+    }
+}
+
+/// An open file. Offsets and lengths are in bytes.
+#[allow(clippy::len_without_is_empty, reason = "the length of a file is a system call, not a container's size")]
+pub trait File: Send + Sync + fmt::Debug {
+    /// Its length now.
+    fn len(&self) -> Result<u64>;
+
+    /// Fills `buf` from `offset`; `UnexpectedEof` when the file ends before.
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Writes all of `buf` at `offset`. After an error any part of it may have been written.
+    fn write_all_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
+
+    /// Makes all bytes and the length durable (`fdatasync`, which includes a changed length).
+    fn sync(&self) -> Result<()>;
+
+    /// Cuts or extends with zeros.
+    fn set_len(&self, len: u64) -> Result<()>;
+
+    /// The first `len` bytes of a file that nobody will change any more, mapped where the host can. `UnexpectedEof` when it is shorter.
+    fn map(&self, len: u64) -> Result<Bytes>;
+
+    /// The whole file, read by system calls.
+    fn read_all(&self) -> Result<Vec<u8>> {
+        let len = usize::try_from(self.len()?).map_err(std::io::Error::other)?;
+        let mut buf = vec![0; len];
+        self.read_exact_at(0, &mut buf)?;
+        Ok(buf)
+    }
+}
+
+/// Immutable bytes, mapped or owned; cheap to clone, and alive while any clone is.
+#[derive(Clone)]
+pub struct Bytes {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    start: usize,
+    len: usize,
+}
+
+impl Bytes {
+    /// All of `owner`.
+    pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Bytes {
+        let len = owner.as_ref().len();
+        Bytes { owner: Arc::new(owner), start: 0, len }
+    }
+
+    /// A part of these bytes; `None` when it does not lie inside.
+    pub fn slice(&self, offset: u64, len: u64) -> Option<Bytes> {
+        let end = offset.checked_add(len)?;
+        if end > self.len as u64 {
+            return None;
+        }
+        Some(Bytes { owner: self.owner.clone(), start: self.start + usize::try_from(offset).ok()?, len: usize::try_from(len).ok()? })
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &(*self.owner).as_ref()[self.start..self.start + self.len]
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes({} bytes)", self.len)
+    }
+}

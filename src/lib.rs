@@ -1,0 +1,14 @@
+//! Triune: an embedded retrieval database.
+
+pub mod document;
+pub mod error;
+pub mod format;
+pub mod ids;
+pub mod io;
+pub mod options;
+pub mod ranking;
+
+pub use document::{Document, Metadata, Patch, StoredDocument};
+pub use error::{Corruption, Error, ErrorCode, Result};
+pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
+pub use options::{AnalyzerKind, Durability, ExtractorKind, IoMode, Metric, Options, Schema, Scorer, limits};

@@ -1,0 +1,214 @@
+//! How a database and its collections behave, and every limit, with unit and default.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Every documented limit.
+pub mod limits {
+    /// Bytes of an id, a source, a collection name or an entity name (at least 1).
+    pub const NAME_BYTES_MAX: usize = 1024;
+    /// Bytes of one document's metadata.
+    pub const METADATA_BYTES_MAX: usize = 1 << 20;
+    /// Nesting depth of one document's metadata.
+    pub const METADATA_DEPTH_MAX: usize = 64;
+    /// Bytes of one document's text.
+    pub const TEXT_BYTES_MAX: usize = 64 << 20;
+    /// Components of a vector.
+    pub const DIMENSION_MAX: usize = 65_535;
+    /// Hits that one search may ask for.
+    pub const K_MAX: usize = 1_000_000;
+    /// Rows of a segment.
+    pub const SEGMENT_ROWS_MAX: u64 = 1 << 31;
+    /// Bytes of a log record's payload; a larger batch lands as a segment.
+    pub const RECORD_BYTES_MAX: usize = 8 << 20;
+    /// Bytes that a log may hold beyond its last synced byte.
+    pub const UNSYNCED_BYTES_MAX: u64 = 16 << 20;
+}
+
+/// When a commit counts as durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Synced to the disk before it is acknowledged: survives a power cut.
+    #[default]
+    Sync,
+    /// Handed to the operating system: survives the end of the process, not a power cut. At most 16 MiB are ever unsynced.
+    Buffered,
+    /// As `Buffered`, and synced in the background at least this often.
+    Interval(Duration),
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IoMode {
+    /// Immutable files are mapped into memory. A medium that fails under the map ends the process with a bus error.
+    #[default]
+    Mmap,
+    /// Every read is a system call with its own check. Slower; never a bus error.
+    Pread,
+}
+
+/// How a database handle behaves. Nothing of it is stored.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The durability of commits that do not name their own. Default: [`Durability::Sync`].
+    pub durability: Durability,
+    /// How files are read. Default: [`IoMode::Mmap`].
+    pub io_mode: IoMode,
+    /// Bytes of committed, unflushed documents after which they are flushed to a segment. Default: 64 MiB.
+    pub memtable_bytes: usize,
+    /// Bytes after which the log is rotated by a checkpoint. Default: 64 MiB.
+    pub wal_bytes: u64,
+    /// Whether checkpoints and merges run on a thread of their own. Without it they run inside the commit that makes them due.
+    /// Default: true.
+    pub background: bool,
+    /// How many adjacent segments of like size are merged into one. Default: 8.
+    pub merge_fan_in: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            durability: Durability::default(),
+            io_mode: IoMode::default(),
+            memtable_bytes: 64 << 20,
+            wal_bytes: 64 << 20,
+            background: true,
+            merge_fan_in: 8,
+        }
+    }
+}
+
+macro_rules! named_enum {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $($(#[$vdoc:meta])* $variant:ident = $text:literal),+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $text)] $variant),+
+        }
+
+        impl $name {
+            /// The stable spelling.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+            fn from_str(s: &str) -> Result<Self> {
+                match s {
+                    $($text => Ok($name::$variant),)+
+                    _ => Err(Error::InvalidArgument(format!(concat!("{:?} is not ", $what, "; known: {}"), s, [$($text),+].join(", ")))),
+                }
+            }
+        }
+    };
+}
+
+named_enum!(
+    /// How two vectors are compared. A greater score is nearer.
+    Metric, "a metric",
+    /// Cosine of the angle, in [-1, 1]; 0 when either vector is zero.
+    Cosine = "cosine",
+    /// Inner product.
+    Dot = "dot",
+    /// Negated squared Euclidean distance, at most 0.
+    L2 = "l2"
+);
+
+named_enum!(
+    /// How text is cut into tokens.
+    AnalyzerKind, "an analyzer",
+    /// Maximal runs of letters, digits and underscore of the lower-cased text: Python's `\b\w+\b` (Unicode 14).
+    Word = "word"
+);
+
+named_enum!(
+    /// How a document's text is scored against a query.
+    Scorer, "a scorer",
+    /// BM25 with Lucene's positive idf: k1 1.2, b 0.75.
+    Lucene = "lucene",
+    /// BM25Okapi as rank_bm25 computes it: k1 1.5, b 0.75, epsilon 0.25.
+    Okapi = "okapi"
+);
+
+named_enum!(
+    /// How entities are found in text.
+    ExtractorKind, "an extractor",
+    /// They are not: only entities that the caller gives are kept.
+    None = "none"
+);
+
+/// What a collection holds; fixed when it is created, and stored.
+///
+/// ```
+/// use triune::{Metric, Schema};
+/// let schema = Schema { dimension: Some(384), metric: Metric::Cosine, ..Schema::default() };
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Components of every vector. `None` until the first vector fixes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<u32>,
+    /// How vectors are compared.
+    pub metric: Metric,
+    /// How text is cut into tokens.
+    pub analyzer: AnalyzerKind,
+    /// The scorer of text searches that do not name one.
+    pub scorer: Scorer,
+    /// How entities are found in text.
+    pub extractor: ExtractorKind,
+    /// The metadata key that names a document's source when it has none of its own.
+    pub source_key: String,
+    /// Names the model that made the vectors; `None` when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedder: Option<String>,
+}
+
+impl Default for Schema {
+    fn default() -> Self {
+        Schema {
+            dimension: None,
+            metric: Metric::Cosine,
+            analyzer: AnalyzerKind::Word,
+            scorer: Scorer::Lucene,
+            extractor: ExtractorKind::None,
+            source_key: "file_hash".into(),
+            embedder: None,
+        }
+    }
+}
+
+impl Schema {
+    /// Refuses a schema that no collection can have.
+    pub fn validate(&self) -> Result<()> {
+        match self.dimension {
+            Some(0) => return Err(Error::InvalidArgument("a vector dimension is at least 1; 0 was given".into())),
+            Some(d) if d as usize > limits::DIMENSION_MAX => {
+                return Err(Error::LimitExceeded(format!("a vector has at most {} components; {d} were asked for", limits::DIMENSION_MAX)));
+            }
+            _ => {}
+        }
+        check_name("source key", &self.source_key)
+    }
+}
+
+/// Checks the length of an id, a source or a name: 1 to 1,024 bytes.
+pub fn check_name(what: &str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::InvalidArgument(format!("{what} is empty; it has 1 to {} bytes", limits::NAME_BYTES_MAX)));
+    }
+    if name.len() > limits::NAME_BYTES_MAX {
+        return Err(Error::LimitExceeded(format!("{what} has {} bytes; at most {} are allowed", name.len(), limits::NAME_BYTES_MAX)));
+    }
+    Ok(())
+}
