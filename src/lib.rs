@@ -7,6 +7,7 @@ pub mod ids;
 pub mod io;
 pub mod options;
 pub mod ranking;
+pub mod segment;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use error::{Corruption, Error, ErrorCode, Result};

@@ -5,5 +5,6 @@
 
 pub mod checksum;
 pub mod error;
+pub mod segment;
 
 pub use error::FormatError;

@@ -1,1 +1,4 @@
-//! (being built)
+//! A simulated disk.
+#[derive(Debug)]
+/// A simulated disk.
+pub struct SimDirectory;

@@ -1,0 +1,19 @@
+//! The container of a segment: sections with checksums, and nothing about what they mean. Spec §9.
+//!
+//! A [`SegmentWriter`] streams sections into a file one after another; a [`SegmentReader`] checks the frame when it is opened and every
+//! 4,096-byte block the first time it is touched, before anyone sees its bytes. Damage is [`crate::Error::Corrupt`] with file and offset,
+//! never a shorter answer.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
+//! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
+
+mod reader;
+mod writer;
+
+pub use reader::{Section, SegmentReader};
+pub use writer::{SegmentSummary, SegmentWriter};
+
+#[cfg(test)]
+mod tests;
