@@ -1,0 +1,164 @@
+//! The thread that flushes and merges, and what commits do when there is none.
+
+use super::core::Core;
+use super::policy;
+use crate::error::{Error, Result};
+use crate::options::Durability;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the thread sleeps when nobody calls it.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The thread's half that everyone sees.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    called: Mutex<bool>,
+    wake: Condvar,
+    stop: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Why the last background work failed; the next commit or `health` tells.
+    last_error: Mutex<Option<Error>>,
+}
+
+impl Background {
+    /// Lets the thread look for work.
+    pub(crate) fn call(&self) {
+        *self.called.lock() = true;
+        self.wake.notify_one();
+    }
+
+    /// Ends a long merge when the handle is closing.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted("the database is closing; the merge was given up and nothing changed".into()));
+        }
+        Ok(())
+    }
+
+    /// Stops the thread and waits for it.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.call();
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic in the thread was reported where it happened; closing goes on.
+            let _ = thread.join();
+        }
+        self.stop.store(false, Ordering::Relaxed);
+    }
+
+    /// The error of the last background work, once.
+    pub(crate) fn take_error(&self) -> Option<Error> {
+        self.last_error.lock().take()
+    }
+
+    fn wait(&self, at_most: Duration) {
+        let mut called = self.called.lock();
+        if !*called {
+            self.wake.wait_for(&mut called, at_most);
+        }
+        *called = false;
+    }
+}
+
+impl Core {
+    /// Starts the thread.
+    pub(crate) fn start_background(self: &Arc<Core>) -> Result<()> {
+        let core = Arc::downgrade(self);
+        let pause = match self.options.durability {
+            Durability::Interval(interval) => interval,
+            Durability::Sync | Durability::Buffered => IDLE,
+        };
+        let run = move || {
+            while let Some(core) = core.upgrade() {
+                if core.background.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                if let Err(e) = core.background_work() {
+                    *core.background.last_error.lock() = Some(e);
+                }
+                let waiting = core.clone();
+                drop(core);
+                waiting.background.wait(pause);
+            }
+        };
+        let thread = std::thread::Builder::new().name("triune".into()).spawn(run);
+        *self.background.thread.lock() = Some(thread.map_err(|e| Error::io("starting the background thread", e))?);
+        Ok(())
+    }
+
+    /// What is due now: an interval's sync, flushes, merges.
+    fn background_work(&self) -> Result<()> {
+        if matches!(self.options.durability, Durability::Interval(_)) {
+            let mut w = self.writer.lock();
+            if w.poisoned.is_none() && w.wal.as_ref().is_some_and(|wal| wal.unsynced_bytes() > 0) {
+                self.sync_log(&mut w)?;
+                self.witness(&mut w);
+            }
+        }
+        if self.writer.lock().poisoned.is_some() {
+            return Ok(());
+        }
+        {
+            let _maintenance = self.maintenance.lock();
+            self.flush_frozen()?;
+        }
+        while !self.background.stop.load(Ordering::Relaxed) && self.merge_due()? {
+            let _maintenance = self.maintenance.lock();
+            self.flush_frozen()?;
+        }
+        Ok(())
+    }
+
+    /// Carries out one merge that is due. False when none was.
+    pub(crate) fn merge_due(&self) -> Result<bool> {
+        let _merging = self.merging.lock();
+        let (version, catalog) = {
+            let w = self.writer.lock();
+            (w.version.clone(), w.catalog.clone())
+        };
+        match policy::due(&version, &catalog, self.options.merge_fan_in) {
+            Some(plan) => match self.merge(&plan) {
+                Err(Error::Interrupted(_)) => Ok(false),
+                other => other,
+            },
+            None => Ok(false),
+        }
+    }
+
+    /// After a commit: freeze a full memtable, and let the thread flush it, or flush it here when there is no thread or it lags behind.
+    pub(crate) fn after_commit(&self) {
+        let (full, waiting) = {
+            let w = self.writer.lock();
+            let log_bytes = w.wal.as_ref().map_or(0, |wal| wal.end_offset());
+            let full = w.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes;
+            (full && w.poisoned.is_none() && !w.closed && w.read_only.is_none(), w.version.frozen.len())
+        };
+        if !full {
+            return;
+        }
+        let result = if self.options.background && waiting == 0 {
+            let mut w = self.writer.lock();
+            let again = w.wal.as_ref().is_some_and(|wal| wal.end_offset() >= self.options.wal_bytes)
+                || w.version.active.bytes() >= self.options.memtable_bytes;
+            let result = if again && w.version.frozen.is_empty() { self.freeze(&mut w) } else { Ok(()) };
+            drop(w);
+            self.background.call();
+            result
+        } else {
+            self.checkpoint().and_then(|()| if self.options.background { Ok(()) } else { self.merge_all_due() })
+        };
+        // The commit itself is durable and was answered; what went wrong here is told by the next call that needs it done.
+        if let Err(e) = result {
+            *self.background.last_error.lock() = Some(e);
+        }
+    }
+
+    fn merge_all_due(&self) -> Result<()> {
+        while self.merge_due()? {}
+        Ok(())
+    }
+}

@@ -1,0 +1,340 @@
+//! A checkpoint: frozen memtables become segments, deaths become tombstones, and a new manifest says so.
+//!
+//! Files are written, synced and read back; then the manifest is; then HEAD names it, which is the moment the checkpoint exists; then memory
+//! follows. An error before HEAD leaves everything as it was; one while HEAD is written leaves the outcome unknown and stops the writer.
+
+use super::core::{Core, Writer};
+use super::files::NewFile;
+use super::flush::{self, Flushed};
+use super::frequencies;
+use super::segments::{SegmentFile, SegmentHandle};
+use super::version::{CollectionInfo, CollectionSegments, Frozen, Version};
+use crate::error::{Error, Result};
+use crate::format::head::HeadState;
+use crate::format::manifest::{CollectionEntry, Manifest, SegmentEntry, TombstoneEntry};
+use crate::ids::{Generation, Incarnation, Lsn};
+use crate::io::names::FileName;
+use crate::manifest::{invariants, store};
+use crate::memtable::Totals;
+use crate::tombstones::TombstonesWriter;
+use crate::wal::writer::WalWriter;
+use roaring::RoaringBitmap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Segments and tombstones that stand in synced files and that no manifest names yet.
+pub(crate) struct Prepared {
+    files: Vec<NewFile>,
+    manifest: Manifest,
+    /// New segments with what they were made of.
+    flushed: Vec<(Flushed, Arc<SegmentHandle>)>,
+    /// Segments none of whose rows lives any more: by file and offset.
+    vanished: BTreeSet<(u64, u64)>,
+}
+
+impl Core {
+    /// Brings everything committed so far into segments.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let _maintenance = self.maintenance.lock();
+        {
+            let mut w = self.writer.lock();
+            self.writable(&w)?;
+            let covered = w.version.frozen.last().map_or(w.version.applied_lsn(), |f| f.last_lsn);
+            if w.lsn > covered {
+                self.freeze(&mut w)?;
+            }
+        }
+        self.flush_frozen()
+    }
+
+    /// The end of a recovery: what was replayed goes into fresh, synced files, named together with a new log.
+    pub(crate) fn checkpoint_recovered(&self) -> Result<()> {
+        let _maintenance = self.maintenance.lock();
+        {
+            let mut w = self.writer.lock();
+            self.settle(&mut w)?;
+            let (last_lsn, catalog) = (w.lsn, w.catalog.clone());
+            let (next_seq, next_incarnation) = (w.next_seq, w.next_incarnation);
+            let version = Arc::make_mut(&mut w.version);
+            let memtable = std::mem::take(&mut version.active);
+            version.frozen.push(Arc::new(Frozen { memtable, last_lsn, catalog, next_seq, next_incarnation }));
+        }
+        let prepared = self.prepare()?.expect("a memtable was just frozen");
+        let mut w = self.writer.lock();
+        let sequence = self.files.next_number();
+        let claim = self.files.claim(FileName::Wal(sequence));
+        let made = WalWriter::create(&self.dir, self.database, sequence, w.lsn.next(), w.lsn, None);
+        let wal = match made.and_then(|wal| self.sync_directory().map(|()| wal)) {
+            Ok(wal) => wal,
+            Err(e) => {
+                let _ = self.dir.unlink(&FileName::Wal(sequence).to_string());
+                self.discard(prepared);
+                return Err(e);
+            }
+        };
+        // Everything up to here stands in files that were synced before HEAD names them.
+        self.durable.store(w.lsn.0, std::sync::atomic::Ordering::Release);
+        let log = (sequence, wal.id());
+        w.logs.insert(sequence, None);
+        w.wal = Some(wal);
+        drop(w);
+        self.install(prepared, Some(log))?;
+        drop(claim);
+        Ok(())
+    }
+
+    /// Flushes every frozen memtable. The caller holds `maintenance`.
+    pub(crate) fn flush_frozen(&self) -> Result<()> {
+        match self.prepare()? {
+            Some(prepared) => self.install(prepared, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes files that were never named.
+    fn discard(&self, prepared: Prepared) {
+        prepared.files.into_iter().for_each(|f| self.files.discard(f));
+    }
+
+    /// Writes and syncs everything that the next manifest names, except the manifest.
+    fn prepare(&self) -> Result<Option<Prepared>> {
+        let version = self.writer.lock().version.clone();
+        let Some(last) = version.frozen.last().cloned() else { return Ok(None) };
+        let mut prepared = Prepared {
+            files: Vec::new(),
+            manifest: Manifest {
+                applied_lsn: last.last_lsn,
+                next_seq: last.next_seq,
+                next_incarnation: last.next_incarnation,
+                collections: Vec::new(),
+                unknown: version.manifest.unknown.clone(),
+            },
+            flushed: Vec::new(),
+            vanished: BTreeSet::new(),
+        };
+        match self.fill(&version, &last, &mut prepared) {
+            Ok(()) => Ok(Some(prepared)),
+            Err(e) => {
+                self.discard(prepared);
+                Err(e)
+            }
+        }
+    }
+
+    fn fill(&self, version: &Version, last: &Frozen, prepared: &mut Prepared) -> Result<()> {
+        let live: BTreeSet<Incarnation> = last.catalog.collections.values().map(|c| c.incarnation).collect();
+        for frozen in &version.frozen {
+            self.flush_one(frozen, last.last_lsn, &live, prepared)?;
+        }
+        let mut tombstones = Tombstones { core: self, lsn: last.last_lsn, writer: None };
+        for (name, info) in &last.catalog.collections {
+            let entry = collection_entry(version, name, info, last.last_lsn, prepared, &mut tombstones)?;
+            prepared.manifest.collections.push(entry);
+        }
+        tombstones.finish()?;
+        // Nothing is named before its file is synced and then the directory is.
+        self.sync_directory()?;
+        for (_, handle) in &prepared.flushed {
+            // Read back before it is named.
+            handle.rooms()?;
+        }
+        Ok(())
+    }
+
+    fn flush_one(&self, frozen: &Frozen, lsn: Lsn, live: &BTreeSet<Incarnation>, prepared: &mut Prepared) -> Result<()> {
+        let any = frozen.memtable.collections().iter().any(|(i, m)| live.contains(i) && m.totals(lsn).documents > 0);
+        if !any {
+            return Ok(());
+        }
+        prepared.files.push(self.files.create(FileName::Segments)?);
+        let file = prepared.files.last().expect("was just pushed");
+        let flushed = flush::write_memtable(file, self.database, &frozen.memtable, lsn, |i| live.contains(&i))?;
+        file.sync()?;
+        let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
+        for f in flushed {
+            self.bytes_flushed.fetch_add(f.entry.length, std::sync::atomic::Ordering::Relaxed);
+            let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open.clone(), f.entry.clone(), Lsn(0), lsn)?;
+            prepared.flushed.push((f, handle));
+        }
+        Ok(())
+    }
+
+    /// Writes the manifest, publishes it, and lets memory follow.
+    fn install(&self, prepared: Prepared, log: Option<(u64, crate::ids::Uuid)>) -> Result<()> {
+        let generation = match self.publish_manifest(&prepared.manifest, log) {
+            Ok(generation) => generation,
+            Err(Error::OutcomeUnknown(why)) => return Err(self.writer.lock().poison(why)),
+            Err(e) => {
+                self.discard(prepared);
+                return Err(e);
+            }
+        };
+        let mut w = self.writer.lock();
+        self.swap(&mut w, prepared, generation).map_err(|e| w.poison(format!("following a published checkpoint failed: {e}")))?;
+        self.publish(&w);
+        drop(w);
+        self.refill_ballast();
+        self.collect_garbage().map(drop)
+    }
+
+    /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.
+    pub(crate) fn publish_manifest(&self, manifest: &Manifest, log: Option<(u64, crate::ids::Uuid)>) -> Result<Generation> {
+        invariants::check(manifest)?;
+        let number = self.files.next_number();
+        let _claim = self.files.claim(FileName::Manifest(number));
+        let written = store::write_manifest(self.dir.as_ref(), number, self.database, manifest);
+        let (length, crc) = match written.and_then(|w| self.sync_directory().map(|()| w)) {
+            Ok(written) => written,
+            Err(e) => {
+                let _ = self.dir.unlink(&FileName::Manifest(number).to_string());
+                return Err(e);
+            }
+        };
+        self.write_head(|head| {
+            let (wal_sequence, wal_id) = log.unwrap_or((head.wal_sequence, head.wal_id));
+            HeadState {
+                manifest_number: number,
+                manifest_length: length,
+                manifest_crc: crc,
+                applied_lsn: manifest.applied_lsn,
+                wal_sequence,
+                wal_id,
+                ..head
+            }
+        })
+    }
+
+    fn swap(&self, w: &mut Writer, prepared: Prepared, generation: Generation) -> Result<()> {
+        let applied = prepared.manifest.applied_lsn;
+        let mut fresh: BTreeMap<Incarnation, Vec<Arc<SegmentHandle>>> = BTreeMap::new();
+        for (flushed, handle) in prepared.flushed {
+            flush::carry_deaths(&flushed, &handle)?;
+            fresh.entry(flushed.incarnation).or_default().push(handle);
+        }
+        let named: BTreeSet<Incarnation> = prepared.manifest.collections.iter().map(|c| c.incarnation).collect();
+        let current: BTreeSet<Incarnation> = w.catalog.collections.values().map(|c| c.incarnation).collect();
+        let version = Arc::make_mut(&mut w.version);
+        version.collections.retain(|i, _| named.contains(i) || current.contains(i));
+        for entry in &prepared.manifest.collections {
+            let totals = Totals { documents: entry.documents, tokens: entry.tokens, vectors: entry.vectors };
+            let mut segments = version.collections.get(&entry.incarnation).map_or(Vec::new(), |c| c.segments.clone());
+            segments.retain(|s| !prepared.vanished.contains(&(s.entry.file, s.entry.offset)));
+            segments.extend(fresh.remove(&entry.incarnation).unwrap_or_default());
+            segments.sort_by_key(|s| s.entry.base_seq);
+            version.collections.insert(entry.incarnation, Arc::new(CollectionSegments { totals, segments }));
+        }
+        version.generation = generation;
+        version.manifest = Arc::new(prepared.manifest);
+        version.frozen.retain(|f| f.last_lsn > applied);
+        w.logs.retain(|_, last| last.is_none_or(|l| l > applied));
+        w.dying.retain(|_, l| *l > applied);
+        Ok(())
+    }
+}
+
+/// The manifest's entry of one collection at `lsn`: the segments it had, those that landed, the new ones; tombstones brought up to date.
+fn collection_entry(
+    version: &Version,
+    name: &str,
+    info: &CollectionInfo,
+    lsn: Lsn,
+    prepared: &mut Prepared,
+    tombstones: &mut Tombstones<'_>,
+) -> Result<CollectionEntry> {
+    let before = version.manifest.collections.iter().find(|c| c.incarnation == info.incarnation);
+    let mut entry = match before {
+        Some(before) => CollectionEntry { name: name.into(), schema: info.schema.clone(), ..before.clone() },
+        None => CollectionEntry::empty(name, info.incarnation, info.schema.clone()),
+    };
+    let totals = version.parts(info.incarnation, lsn).totals();
+    (entry.documents, entry.tokens, entry.vectors) = (totals.documents, totals.tokens, totals.vectors);
+    entry.segments.clear();
+    let mut lives = 0;
+    let handles = version.collections.get(&info.incarnation).map_or(&[][..], |c| &c.segments);
+    for handle in handles.iter().filter(|s| s.landed <= lsn) {
+        let stored = before.and_then(|b| b.segments.iter().find(|e| same_place(e, &handle.entry)));
+        let mut segment = stored.unwrap_or(&handle.entry).clone();
+        tombstones.bring_up(&mut segment, handle, info)?;
+        let dead = segment.tombstones.as_ref().map_or(0, |t| t.dead);
+        if dead == segment.rows {
+            prepared.vanished.insert((segment.file, segment.offset));
+        } else {
+            lives += segment.rows - dead;
+            entry.segments.push(segment);
+        }
+    }
+    for (flushed, _) in prepared.flushed.iter().filter(|(f, _)| f.incarnation == info.incarnation) {
+        lives += flushed.entry.rows;
+        entry.segments.push(flushed.entry.clone());
+    }
+    entry.segments.sort_by_key(|s| s.base_seq);
+    if lives != entry.documents {
+        return Err(Error::corrupt(
+            FileName::Segments(0).to_string(),
+            0,
+            format!("collection {name:?} counts {} documents, its segments hold {lives}; the checkpoint was not made", entry.documents),
+        ));
+    }
+    Ok(entry)
+}
+
+pub(crate) fn same_place(a: &SegmentEntry, b: &SegmentEntry) -> bool {
+    (a.file, a.offset) == (b.file, b.offset)
+}
+
+/// The tombstones that one checkpoint or merge writes, all in one file, made when the first is needed.
+pub(crate) struct Tombstones<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) lsn: Lsn,
+    pub(crate) writer: Option<(u64, TombstonesWriter, super::files::Claim)>,
+}
+
+impl Tombstones<'_> {
+    /// Makes the entry name exactly the rows that died at or before the lsn.
+    pub(crate) fn bring_up(&mut self, entry: &mut SegmentEntry, handle: &SegmentHandle, info: &CollectionInfo) -> Result<()> {
+        if handle.log.between(Lsn(0), self.lsn).documents == 0 {
+            // No row died since the handle was opened, so what is stored holds.
+            return Ok(());
+        }
+        let rooms = handle.rooms()?;
+        let mut dead = RoaringBitmap::new();
+        rooms.deaths.for_each(self.lsn, |row, _| drop(dead.insert(row)));
+        if dead.len() == entry.tombstones.as_ref().map_or(0, |t| t.dead) {
+            return Ok(());
+        }
+        if dead.len() == entry.rows {
+            // The segment vanishes with this manifest; nobody reads which of its rows died.
+            entry.tombstones = Some(TombstoneEntry { file: 0, offset: 0, length: 0, crc: 0, dead: dead.len(), unknown: Default::default() });
+            return Ok(());
+        }
+        let mut frequencies: Vec<(u32, u32)> = match &rooms.text {
+            Some(text) => {
+                frequencies::dead_frequencies(handle, rooms, text, self.lsn, info.schema.analyzer)?.into_iter().collect()
+            }
+            None => Vec::new(),
+        };
+        frequencies.sort_unstable();
+        let (file, offset, length, crc) = self.write(&dead, &frequencies)?;
+        entry.tombstones = Some(TombstoneEntry { file, offset, length, crc, dead: dead.len(), unknown: Default::default() });
+        Ok(())
+    }
+
+    fn write(&mut self, dead: &RoaringBitmap, frequencies: &[(u32, u32)]) -> Result<(u64, u64, u64, u32)> {
+        if self.writer.is_none() {
+            let number = self.core.files.next_number();
+            let claim = self.core.files.claim(FileName::Tombstones(number));
+            self.writer = Some((number, TombstonesWriter::create(&self.core.dir, self.core.database, number)?, claim));
+        }
+        let (number, writer, _) = self.writer.as_mut().expect("was set above");
+        let (offset, length, crc) = writer.add_tombstones(dead, frequencies)?;
+        Ok((*number, offset, length, crc))
+    }
+
+    /// Syncs the file, if one was made.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        match self.writer.take() {
+            Some((_, writer, _claim)) => writer.finish(),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What a writing or reading handle shares between its threads, and the few acts that change the state on disk.
+//!
+//! Locks, in the order in which they are taken: `merging`, `maintenance`, `writer`, `publisher`, `published`. `maintenance` holds the manifest
+//! still: only checkpoints and merges change it. `publisher` is held only while HEAD is written.
+
+use super::files::Files;
+use super::resolve::Resolved;
+use super::segments::SegmentHandle;
+use super::version::{Catalog, Frozen, Version};
+use super::{commit, flush};
+use crate::error::{Error, Result};
+use crate::format::effects::{CommitEffects, DeadSet};
+use crate::format::head::HeadState;
+use crate::format::wal::RECORD_COMMIT;
+use crate::ids::{Incarnation, Lsn, Seq, Uuid};
+use crate::io::names::{self, FileName};
+use crate::io::{Directory, LockGuard};
+use crate::manifest::store::Publisher;
+use crate::memtable::Memtable;
+use crate::options::{Options, limits};
+use crate::tombstones::TombstonesWriter;
+use crate::wal::witness::Witness;
+use crate::wal::writer::{NewRecord, WalWriter};
+use parking_lot::{Mutex, RwLock};
+use roaring::RoaringTreemap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Everything a handle shares.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) dir: Arc<dyn Directory>,
+    pub(crate) options: Options,
+    pub(crate) database: Uuid,
+    pub(crate) files: Files,
+    pub(crate) queue: Mutex<Vec<Arc<commit::Request>>>,
+    pub(crate) writer: Mutex<Writer>,
+    pub(crate) publisher: Mutex<Publisher>,
+    pub(crate) maintenance: Mutex<()>,
+    pub(crate) merging: Mutex<()>,
+    pub(crate) published: RwLock<Published>,
+    /// The greatest lsn known to be synced.
+    pub(crate) durable: AtomicU64,
+    /// Bytes of segments written by this handle: what `close` may spend on folding.
+    pub(crate) bytes_flushed: AtomicU64,
+    pub(crate) background: super::background::Background,
+    /// Held while the handle lives; `None` for a reader.
+    pub(crate) lock: Mutex<Option<LockGuard>>,
+}
+
+/// What readers see.
+#[derive(Debug, Clone)]
+pub(crate) struct Published {
+    pub(crate) version: Arc<Version>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) lsn: Lsn,
+}
+
+/// What the committing thread owns.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// The log of this process, once it has written anything.
+    pub(crate) wal: Option<WalWriter>,
+    pub(crate) witness: Option<Witness>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) catalog: Arc<Catalog>,
+    /// The last staged commit.
+    pub(crate) lsn: Lsn,
+    pub(crate) next_seq: Seq,
+    pub(crate) next_incarnation: Incarnation,
+    /// Every log that replay may need: sequence, and its last lsn once it is closed.
+    pub(crate) logs: BTreeMap<u64, Option<Lsn>>,
+    /// Files of dying seqs, with the greatest lsn that may name them.
+    pub(crate) dying: BTreeMap<u64, Lsn>,
+    /// Why this writer stopped.
+    pub(crate) poisoned: Option<String>,
+    /// Why the last group was undone, if it was.
+    pub(crate) undone: Option<Error>,
+    /// Whether HEAD was written once more since it was read.
+    pub(crate) settled: bool,
+    /// Why a reader cannot write.
+    pub(crate) read_only: Option<String>,
+    pub(crate) closed: bool,
+}
+
+impl Writer {
+    /// Stops the writer for good and says so.
+    pub(crate) fn poison(&mut self, why: String) -> Error {
+        let error = Error::OutcomeUnknown(format!(
+            "{why}. Whether the last commits are durable is not known; nothing was deleted, reads go on, and reopening the database decides"
+        ));
+        self.poisoned.get_or_insert(why);
+        error
+    }
+}
+
+impl Core {
+    /// Refuses a write that cannot be made.
+    pub(crate) fn writable(&self, w: &Writer) -> Result<()> {
+        if let Some(why) = &w.read_only {
+            return Err(Error::ReadOnly(format!("{why}; nothing was written")));
+        }
+        if w.closed {
+            return Err(Error::ReadOnly("the database was closed; nothing was written. Open it again".into()));
+        }
+        match &w.poisoned {
+            Some(why) => Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows readers everything that the writer has.
+    pub(crate) fn publish(&self, w: &Writer) {
+        *self.published.write() = Published { version: w.version.clone(), catalog: w.catalog.clone(), lsn: w.lsn };
+    }
+
+    /// Writes HEAD once more before the first write of this process: nothing may rest on pages that an earlier process never synced.
+    pub(crate) fn settle(&self, w: &mut Writer) -> Result<()> {
+        if !w.settled {
+            self.publisher.lock().settle().map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+            w.settled = true;
+        }
+        Ok(())
+    }
+
+    /// Makes the first log of this process. It has no link: what came before it is in the manifest.
+    pub(crate) fn ensure_log(&self, w: &mut Writer) -> Result<()> {
+        if w.wal.is_some() {
+            return Ok(());
+        }
+        self.settle(w)?;
+        self.start_log(w, None)
+    }
+
+    /// Starts the next log, linked to the one before, which is synced first.
+    pub(crate) fn rotate_log(&self, w: &mut Writer) -> Result<()> {
+        self.sync_log(w)?;
+        let Some(old) = &w.wal else { return self.ensure_log(w) };
+        let (sequence, link) = (old.sequence(), old.link_for_successor());
+        self.start_log(w, Some(link))?;
+        w.logs.insert(sequence, Some(link.last_lsn));
+        Ok(())
+    }
+
+    fn start_log(&self, w: &mut Writer, link: Option<crate::format::wal::Link>) -> Result<()> {
+        let sequence = self.files.next_number();
+        let claim = self.files.claim(FileName::Wal(sequence));
+        let made = WalWriter::create(&self.dir, self.database, sequence, w.lsn.next(), w.lsn, link).and_then(|wal| {
+            self.sync_directory()?;
+            Ok(wal)
+        });
+        let wal = match made {
+            Ok(wal) => wal,
+            Err(e) => {
+                let _ = self.dir.unlink(&FileName::Wal(sequence).to_string());
+                return Err(e);
+            }
+        };
+        // Records go to a log only after both slots that name it are synced.
+        self.write_head(|head| HeadState { wal_sequence: sequence, wal_id: wal.id(), ..head }).map_err(|e| w.poison(e.to_string()))?;
+        w.logs.insert(sequence, None);
+        w.wal = Some(wal);
+        drop(claim);
+        Ok(())
+    }
+
+    /// Publishes a change of HEAD. The error of a failed publish leaves its outcome unknown: the caller poisons the writer.
+    pub(crate) fn write_head(&self, change: impl FnOnce(HeadState) -> HeadState) -> Result<crate::ids::Generation> {
+        let mut publisher = self.publisher.lock();
+        let mut next = change(publisher.current().clone());
+        next.durable_lsn = next.durable_lsn.max(Lsn(self.durable.load(Ordering::Acquire)));
+        publisher.publish(&next).map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}")))
+    }
+
+    /// Makes every name durable.
+    pub(crate) fn sync_directory(&self) -> Result<()> {
+        self.dir.sync().map_err(|e| Error::io("syncing the database directory", e))
+    }
+
+    /// Freezes the active memtable at the last commit and goes on in a new one and a new log.
+    pub(crate) fn freeze(&self, w: &mut Writer) -> Result<()> {
+        self.rotate_log(w)?;
+        let version = Arc::make_mut(&mut w.version);
+        let memtable = std::mem::replace(&mut version.active, Arc::new(Memtable::new()));
+        version.frozen.push(Arc::new(Frozen {
+            memtable,
+            last_lsn: w.lsn,
+            catalog: w.catalog.clone(),
+            next_seq: w.next_seq,
+            next_incarnation: w.next_incarnation,
+        }));
+        self.publish(w);
+        Ok(())
+    }
+
+    /// Commits a batch that is too large for a record: its rows are written as segments and synced, then a small record names them.
+    pub(crate) fn land(&self, w: &mut Writer, mut effects: CommitEffects, resolved: &Resolved) -> Result<Lsn> {
+        self.ensure_log(w)?;
+        if !w.version.active.is_empty() {
+            // Seqs ascend from part to part only if what came before is a part of its own.
+            self.freeze(w)?;
+        }
+        let lsn = w.lsn.next();
+        let private = Memtable::new();
+        for c in resolved.collections.iter().filter(|c| !c.rows.is_empty()) {
+            let memory = private.collection_or_new(c.incarnation, c.analyzer);
+            c.rows.iter().for_each(|r| drop(memory.append(lsn, r.seq, r.document.clone(), &r.analysis)));
+        }
+        let mut file = None;
+        let mut landed = Vec::new();
+        if !private.is_empty() {
+            let new = self.files.create(FileName::Segments)?;
+            match self.write_landed(&new, &private, lsn) {
+                Ok(handles) => landed = handles,
+                Err(e) => {
+                    self.files.discard(new);
+                    return Err(e);
+                }
+            }
+            file = Some(new);
+        }
+        for c in &mut effects.collections {
+            c.rows.clear();
+            c.landed = landed.iter().filter(|(i, _)| *i == c.incarnation).map(|(_, s)| s.entry.clone()).collect();
+        }
+        let mut payload = Vec::new();
+        if effects.encoded_len_estimate() <= limits::RECORD_BYTES_MAX {
+            effects.encode(&mut payload);
+        }
+        let result = if payload.is_empty() {
+            Err(Error::LimitExceeded("one batch changes more collections than a log record holds (8 MiB); commit it in parts".into()))
+        } else {
+            self.log(w, &[NewRecord { lsn, kind: RECORD_COMMIT, payload: &payload }], true, false)
+        };
+        if let Err(e) = result {
+            if let Some(file) = file.filter(|_| w.poisoned.is_none()) {
+                self.files.discard(file);
+            }
+            return Err(e);
+        }
+        self.show_landed(w, landed, resolved, lsn)?;
+        self.witness(w);
+        Ok(lsn)
+    }
+
+    fn write_landed(&self, file: &super::files::NewFile, rows: &Memtable, lsn: Lsn) -> Result<Vec<(Incarnation, Arc<SegmentHandle>)>> {
+        let flushed = flush::write_memtable(file, self.database, rows, lsn, |_| true)?;
+        file.sync()?;
+        self.sync_directory()?;
+        let open = super::segments::SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
+        flushed
+            .into_iter()
+            .map(|f| {
+                let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open.clone(), f.entry, lsn, lsn)?;
+                // Read back before it is named: what cannot be read is not committed.
+                handle.rooms()?;
+                Ok((f.incarnation, handle))
+            })
+            .collect()
+    }
+
+    /// Makes a landed batch visible. The record is durable, so nothing may fail halfway: a failure poisons the writer.
+    fn show_landed(
+        &self,
+        w: &mut Writer,
+        landed: Vec<(Incarnation, Arc<SegmentHandle>)>,
+        resolved: &Resolved,
+        lsn: Lsn,
+    ) -> Result<()> {
+        for d in resolved.collections.iter().flat_map(|c| &c.dying) {
+            commit::kill(d.part.clone(), d.row, lsn, d.totals).map_err(|e| w.poison(format!("applying a durable commit failed: {e}")))?;
+        }
+        let version = Arc::make_mut(&mut w.version);
+        landed.into_iter().for_each(|(incarnation, handle)| version.with_segment(incarnation, handle));
+        (w.lsn, w.catalog, w.next_seq, w.next_incarnation) = (lsn, resolved.catalog.clone(), resolved.next_seq, resolved.next_incarnation);
+        self.publish(w);
+        Ok(())
+    }
+
+    /// How a record names its dying seqs: inline, or in a synced file when they are many.
+    pub(crate) fn dead_set(&self, w: &mut Writer, dying: RoaringTreemap) -> Result<DeadSet> {
+        if dying.serialized_size() <= crate::format::effects::DEAD_INLINE_BYTES_MAX {
+            return Ok(DeadSet::Inline(dying));
+        }
+        self.settle(w)?;
+        let number = self.files.next_number();
+        let _claim = self.files.claim(FileName::Tombstones(number));
+        let mut file = TombstonesWriter::create(&self.dir, self.database, number)?;
+        let (_, length, crc) = file.add_dying_seqs(&dying)?;
+        file.finish()?;
+        self.sync_directory()?;
+        w.dying.insert(number, w.lsn.next());
+        Ok(DeadSet::File { number, length, crc })
+    }
+
+    /// Gives the spare room to a commit that frees some. False when there is none to give.
+    pub(crate) fn give_up_ballast(&self) -> bool {
+        match self.dir.open_writable(names::BALLAST) {
+            Ok(file) => file.len().is_ok_and(|len| len > 0) && file.set_len(0).and_then(|()| file.sync()).is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Takes the spare room back, if there is any again. A failure is no error: there will be a next time.
+    pub(crate) fn refill_ballast(&self) {
+        let Ok(file) = self.dir.open_writable(names::BALLAST) else { return };
+        if file.len().is_ok_and(|len| len < super::create::BALLAST_BYTES as u64)
+            && file.write_all_at(0, &vec![0xb5; super::create::BALLAST_BYTES]).and_then(|()| file.sync()).is_err()
+        {
+            let _ = file.set_len(0);
+        }
+    }
+
+    /// Removes the files that nothing reaches any more.
+    pub(crate) fn collect_garbage(&self) -> Result<bool> {
+        self.files.collect(|| {
+            let w = self.writer.lock();
+            let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
+            reachable.extend(w.dying.keys().map(|&n| FileName::Tombstones(n)));
+            reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
+            let head = self.publisher.lock().current().clone();
+            reachable.insert(FileName::Manifest(head.manifest_number));
+            reachable.insert(FileName::Wal(head.wal_sequence));
+            for entry in w.version.manifest.collections.iter().flat_map(|c| &c.segments) {
+                reachable.insert(FileName::Segments(entry.file));
+                reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
+            }
+            reachable
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! Makes a new database, or completes one whose making was cut short.
+//!
+//! Every file is made and synced, then the directory and its parent, and only then are the slots of HEAD written: until that moment the
+//! directory holds an unfinished create and nothing else, and no acknowledged commit rests on a name that is not on the disk.
+
+use crate::error::{Error, Result};
+use crate::format::head::HeadState;
+use crate::format::manifest::{Manifest, encode_manifest};
+use crate::format::wal::WAL_HEADER_BYTES;
+use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
+use crate::io::Directory;
+use crate::io::names::{self, FileName};
+use crate::manifest::store::{self, HeadVerdict};
+use crate::wal::writer::WalWriter;
+use std::sync::Arc;
+
+/// Spare room for a full disk.
+pub(crate) const BALLAST_BYTES: usize = 1 << 20;
+/// Bytes of WITNESS.
+const WITNESS_BYTES: usize = 1024;
+/// The number of the manifest and the log that `create` makes.
+const FIRST: u64 = 1;
+
+/// What a directory holds, as far as creating is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A database, or something damaged that may be one.
+    Database,
+    /// What a create that did not finish left: nothing was ever committed in it.
+    Unfinished,
+    /// No file at all.
+    Nothing,
+    /// Files of somebody else.
+    Foreign(String),
+}
+
+/// Looks at a directory without changing it.
+pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
+    let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
+    if present.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    let ours = |name: &str| [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some();
+    if !present.iter().any(|n| ours(n)) {
+        return Ok(Found::Foreign(present[0].clone()));
+    }
+    match store::read_head(dir, false) {
+        Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) => {}
+        // Valid, newer or forked: a database in any case.
+        _ => return Ok(Found::Database),
+    }
+    for name in present.iter().filter(|n| ours(n)) {
+        let left_by_create = match FileName::parse(name) {
+            None | Some(FileName::Manifest(FIRST)) => true,
+            Some(FileName::Wal(_)) => {
+                let file = dir.open(name).map_err(|e| Error::io(format!("opening {name}"), e))?;
+                let bytes = file.read_all().map_err(|e| Error::io(format!("reading {name}"), e))?;
+                // A log with anything after its header may hold a commit.
+                bytes.iter().skip(WAL_HEADER_BYTES).all(|b| *b == 0)
+            }
+            Some(FileName::Manifest(_) | FileName::Segments(_) | FileName::Tombstones(_)) => false,
+        };
+        if !left_by_create {
+            return Ok(Found::Database);
+        }
+    }
+    Ok(Found::Unfinished)
+}
+
+/// Creates a database in `dir`.
+pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
+    match look(dir.as_ref())? {
+        Found::Database => {
+            return Err(Error::AlreadyExists(format!("a database in {}; nothing was changed. Open it instead", dir.describe())));
+        }
+        Found::Foreign(name) => {
+            return Err(Error::InvalidArgument(format!(
+                "{} holds files that are not Triune's ({name:?} for one); nothing was changed. Name a new or empty directory",
+                dir.describe()
+            )));
+        }
+        Found::Nothing => {}
+        Found::Unfinished => remove_unfinished(dir.as_ref())?,
+    }
+    let database = Uuid::random();
+    let head = make(dir.as_ref(), names::HEAD, &[0; 2 * crate::format::head::HEAD_SLOT_BYTES])?;
+    drop(head);
+    make(dir.as_ref(), names::LOCK, b"")?;
+    make(dir.as_ref(), names::WITNESS, &[0; WITNESS_BYTES])?;
+    make(dir.as_ref(), names::BALLAST, &vec![0xb5; BALLAST_BYTES])?;
+    let manifest = Manifest { applied_lsn: Lsn(0), next_seq: Seq(1), next_incarnation: Incarnation(1), ..Manifest::default() };
+    let bytes = encode_manifest(FIRST, database, &manifest);
+    make(dir.as_ref(), &FileName::Manifest(FIRST).to_string(), &bytes)?;
+    let wal = WalWriter::create(dir, database, FIRST, Lsn(1), Lsn(0), None)?;
+    dir.sync().map_err(|e| Error::io("syncing the new directory", e))?;
+    dir.sync_parent().map_err(|e| Error::io("syncing the parent of the new directory", e))?;
+    store::first_publish(
+        dir.as_ref(),
+        &HeadState {
+            generation: Generation(1),
+            database,
+            manifest_number: FIRST,
+            manifest_length: bytes.len() as u64,
+            manifest_crc: crate::format::checksum::crc32(&bytes),
+            applied_lsn: Lsn(0),
+            wal_sequence: FIRST,
+            wal_id: wal.id(),
+            durable_lsn: Lsn(0),
+        },
+    )
+}
+
+/// Makes one file whole and durable.
+fn make(dir: &dyn Directory, name: &str, bytes: &[u8]) -> Result<()> {
+    let file = dir.create_new(name).map_err(|e| Error::io(format!("creating {name}"), e))?;
+    file.write_all_at(0, bytes).map_err(|e| Error::io(format!("writing {name}"), e))?;
+    file.sync().map_err(|e| Error::io(format!("syncing {name}"), e))
+}
+
+/// Removes what an earlier create left: it is made anew, since nobody knows which of its pages are on the disk.
+fn remove_unfinished(dir: &dyn Directory) -> Result<()> {
+    for name in dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))? {
+        dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by an unfinished create"), e))?;
+    }
+    dir.sync().map_err(|e| Error::io("syncing the directory", e))
+}

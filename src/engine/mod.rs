@@ -1,0 +1,344 @@
+//! The database: the only composer of log, manifest, memtable, segments and their rooms.
+//!
+//! A **commit** goes `batch.rs` (check and prepare) -> `commit.rs` (one leader for all that wait) -> `resolve.rs` (what it does) ->
+//! `wal/writer.rs` (append and sync: durable) -> `core.rs` `publish` (visible). A **checkpoint** goes `core.rs` `freeze` -> `checkpoint.rs` ->
+//! `flush.rs` (rows into a segment) -> `manifest/store.rs`. **Opening** goes `open.rs` -> `manifest/store.rs` -> `wal/reader.rs` -> `replay.rs`. A
+//! **read** goes `snapshot.rs` -> `version.rs` (which parts, at which lsn) -> `part.rs` (one row, wherever it lies) and `search.rs`.
+//!
+//! Never here: a byte's layout (`format`), a file's operation (`io`), how a retriever's answers are fused (`retrieval`).
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `batch.rs` `resolve.rs` `patch.rs` | from what is asked to what is done |
+//! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
+//! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
+//! | `search.rs` `frequencies.rs` | one retriever over all parts |
+//! | `checkpoint.rs` `flush.rs` `merge.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
+//! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
+
+mod background;
+mod batch;
+mod checkpoint;
+mod commit;
+mod core;
+mod create;
+mod files;
+mod flush;
+mod frequencies;
+mod merge;
+mod open;
+mod part;
+mod patch;
+mod policy;
+mod replay;
+mod resolve;
+mod search;
+mod segments;
+mod snapshot;
+mod version;
+
+pub use batch::WriteBatch;
+pub use commit::Commit;
+pub use open::RecoveryReport;
+pub use resolve::Outcome;
+pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
+
+use crate::document::{Document, Patch};
+use crate::error::{Error, Result};
+use crate::io::{Directory, FsDirectory};
+use crate::options::{Durability, Options, Schema};
+use batch::Staged;
+use commit::Request;
+use core::{Core, Published};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An open database: one directory, one writing handle, any number of threads.
+///
+/// Dropping it without [`Database::close`] loses nothing that was acknowledged: the log holds it, and the next open replays it.
+///
+/// ```
+/// use triune::{Database, Document, Schema};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("db");
+/// let db = Database::create(&path)?;
+/// db.create_collection("main", Schema::default())?;
+/// db.put("main", vec![Document::new("a").text("the quick brown fox")])?;
+/// db.close()?;
+///
+/// let db = Database::open(&path)?;
+/// let found = db.snapshot().collection("main")?.get("a")?.expect("it was committed");
+/// assert_eq!(&*found.text, "the quick brown fox");
+/// # Ok::<(), triune::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Database {
+    core: Arc<Core>,
+    recovery: RecoveryReport,
+}
+
+impl Database {
+    /// Creates a database in a new or empty directory and opens it. A directory that holds one is `AlreadyExists`; nothing is changed then.
+    pub fn create(path: impl AsRef<Path>) -> Result<Database> {
+        let dir = FsDirectory::create(path.as_ref()).map_err(|e| Error::io(format!("creating {}", path.as_ref().display()), e))?;
+        Database::create_with(Arc::new(dir), Options::default())
+    }
+
+    /// As [`Database::create`], in any directory and with options.
+    pub fn create_with(dir: Arc<dyn Directory>, options: Options) -> Result<Database> {
+        create::create(&dir)?;
+        Database::open_with(dir, options)
+    }
+
+    /// Opens a database for reading and writing. `NotFound` when there is none, `Locked` when another handle writes to it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Database> {
+        Database::open_with(directory(path.as_ref())?, Options::default())
+    }
+
+    /// As [`Database::open`], in any directory and with options.
+    pub fn open_with(dir: Arc<dyn Directory>, options: Options) -> Result<Database> {
+        let background = options.background;
+        let (core, recovery) = open::open_writer(dir, options)?;
+        if background {
+            core.start_background()?;
+        }
+        Ok(Database { core, recovery })
+    }
+
+    /// Opens a database for reading: writes nothing at all, beside any writer. See [`Database::refresh`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Database> {
+        Database::open_read_only_with(directory(path.as_ref())?, Options::default())
+    }
+
+    /// As [`Database::open_read_only`], in any directory and with options.
+    pub fn open_read_only_with(dir: Arc<dyn Directory>, options: Options) -> Result<Database> {
+        let (core, recovery) = open::open_reader(dir, Options { background: false, ..options })?;
+        Ok(Database { core, recovery })
+    }
+
+    /// What opening found and did.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    /// Commits a batch: all of it or, with an error, nothing. Returns when it is durable as the database's options say.
+    ///
+    /// [`Error::OutcomeUnknown`] means that the operating system failed to sync: reopening decides whether the commit is there. Every other
+    /// error means that it is not.
+    pub fn commit(&self, batch: WriteBatch) -> Result<Commit> {
+        self.commit_with(batch, self.core.options.durability)
+    }
+
+    /// As [`Database::commit`], with a durability of its own.
+    pub fn commit_with(&self, batch: WriteBatch, durability: Durability) -> Result<Commit> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+        let catalog = self.core.published.read().catalog.clone();
+        let staged = Staged::prepare(batch, now, |name| catalog.collections.get(name).map(|c| c.schema.clone()))?;
+        self.core.commit(Request::new(staged, durability, now))
+    }
+
+    fn one(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<Commit> {
+        let mut batch = WriteBatch::new();
+        fill(&mut batch);
+        self.commit(batch)
+    }
+
+    /// Creates a collection.
+    pub fn create_collection(&self, name: &str, schema: Schema) -> Result<Commit> {
+        self.one(|b| drop(b.create_collection(name, schema)))
+    }
+
+    /// Removes a collection with its documents.
+    pub fn drop_collection(&self, name: &str) -> Result<Commit> {
+        self.one(|b| drop(b.drop_collection(name)))
+    }
+
+    /// Inserts each document, or replaces the one of its id whole.
+    pub fn put(&self, collection: &str, documents: Vec<Document>) -> Result<Commit> {
+        self.one(|b| drop(b.put(collection, documents)))
+    }
+
+    /// Inserts documents whose ids are new.
+    pub fn insert(&self, collection: &str, documents: Vec<Document>) -> Result<Commit> {
+        self.one(|b| drop(b.insert(collection, documents)))
+    }
+
+    /// Changes parts of existing documents.
+    pub fn patch(&self, collection: &str, patches: Vec<Patch>) -> Result<Commit> {
+        self.one(|b| drop(b.patch(collection, patches)))
+    }
+
+    /// Deletes documents by id and returns how many there were.
+    pub fn delete(&self, collection: &str, ids: Vec<String>) -> Result<u64> {
+        self.one(|b| drop(b.delete(collection, ids))).map(|c| c.outcomes[0].deleted)
+    }
+
+    /// Deletes every document of a source and returns how many there were.
+    pub fn delete_source(&self, collection: &str, source: &str) -> Result<u64> {
+        self.one(|b| drop(b.delete_source(collection, source))).map(|c| c.outcomes[0].deleted)
+    }
+
+    /// Replaces all documents of a source by these.
+    pub fn replace_source(&self, collection: &str, source: &str, documents: Vec<Document>) -> Result<Commit> {
+        self.one(|b| drop(b.replace_source(collection, source, documents)))
+    }
+
+    /// Deletes every document of a collection and returns how many there were.
+    pub fn clear(&self, collection: &str) -> Result<u64> {
+        self.one(|b| drop(b.clear(collection))).map(|c| c.outcomes[0].deleted)
+    }
+
+    /// The newest committed state. O(1).
+    pub fn snapshot(&self) -> Snapshot {
+        let Published { version, catalog, lsn } = self.core.published.read().clone();
+        Snapshot { version, catalog, lsn }
+    }
+
+    /// Brings a read-only handle to the newest state on disk; snapshots taken before stay as they are. A writing handle is always there.
+    pub fn refresh(&self) -> Result<()> {
+        let reading = self.core.writer.lock().read_only.is_some();
+        if reading {
+            let newer = open::reload(&self.core)?;
+            let mut published = self.core.published.write();
+            if newer.lsn >= published.lsn {
+                *published = newer;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes every commit so far durable, whatever its durability was.
+    pub fn sync(&self) -> Result<()> {
+        let mut w = self.core.writer.lock();
+        self.core.writable(&w)?;
+        self.core.sync_log(&mut w)?;
+        self.core.witness(&mut w);
+        Ok(())
+    }
+
+    /// Brings everything committed so far into segments, so that the next open replays nothing.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.core.checkpoint()
+    }
+
+    /// Carries out merges that are due until none is. With [`Options::background`] a thread does so by itself.
+    pub fn merge(&self) -> Result<()> {
+        self.core.writable(&self.core.writer.lock())?;
+        while self.core.merge_due()? {}
+        Ok(())
+    }
+
+    /// Leaves one segment a collection, no tombstones and no unreachable file. O(documents). Commits go on meanwhile.
+    pub fn compact(&self) -> Result<()> {
+        self.core.checkpoint()?;
+        let _merging = self.core.merging.lock();
+        loop {
+            let (version, catalog) = {
+                let w = self.core.writer.lock();
+                (w.version.clone(), w.catalog.clone())
+            };
+            match policy::whole(&version, &catalog) {
+                Some(plan) => drop(self.core.merge(&plan)?),
+                None => break,
+            }
+        }
+        self.core.wait_for_garbage()
+    }
+
+    /// Bytes of all files of the database.
+    pub fn bytes_on_disk(&self) -> Result<u64> {
+        self.core.bytes_on_disk()
+    }
+
+    /// The error of the last background work, if one failed since this was asked last.
+    pub fn take_background_error(&self) -> Option<Error> {
+        self.core.background.take_error()
+    }
+
+    /// Finishes: stops merges, brings every commit into segments, folds small ones, removes what nothing reaches, and releases the lock.
+    ///
+    /// An error leaves every acknowledged commit in the log; the next open replays it. The handle is gone either way.
+    pub fn close(self) -> Result<()> {
+        self.core.close()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.core.background.stop();
+        let mut w = self.core.writer.lock();
+        w.closed = true;
+        drop(w);
+        *self.core.lock.lock() = None;
+    }
+}
+
+/// An existing directory.
+fn directory(path: &Path) -> Result<Arc<dyn Directory>> {
+    match FsDirectory::open(path) {
+        Ok(dir) => Ok(Arc::new(dir)),
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Err(Error::NotFound(format!("a database in {}: there is no such directory; create one first", path.display())))
+        }
+        Err(e) => Err(Error::io(format!("opening {}", path.display()), e)),
+    }
+}
+
+impl Core {
+    fn close(&self) -> Result<()> {
+        self.background.stop();
+        let wrote = {
+            let w = self.writer.lock();
+            if w.read_only.is_some() {
+                return Ok(());
+            }
+            self.writable(&w)?;
+            w.wal.is_some()
+        };
+        if wrote {
+            self.checkpoint()?;
+            self.fold()?;
+            self.collect_garbage()?;
+        }
+        Ok(())
+    }
+
+    /// Folds small young segments, at most as many bytes as this handle wrote, so that many short sessions leave few segments.
+    fn fold(&self) -> Result<()> {
+        let _merging = self.merging.lock();
+        let mut budget = 2 * self.bytes_flushed.load(Ordering::Relaxed);
+        loop {
+            let (version, catalog) = {
+                let w = self.writer.lock();
+                (w.version.clone(), w.catalog.clone())
+            };
+            let Some(plan) = policy::fold(&version, &catalog, budget) else { return Ok(()) };
+            budget -= plan.inputs.iter().map(|s| s.entry.length).sum::<u64>();
+            self.merge(&plan)?;
+        }
+    }
+
+    /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.
+    fn wait_for_garbage(&self) -> Result<()> {
+        for _ in 0..500 {
+            if self.collect_garbage()? {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn bytes_on_disk(&self) -> Result<u64> {
+        let names = self.dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+        let length = |name: &String| match self.dir.open(name).and_then(|f| f.len()) {
+            Ok(len) => Ok(len),
+            // A file that went meanwhile takes no room.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(0),
+            Err(e) => Err(Error::io(format!("reading the length of {name}"), e)),
+        };
+        names.iter().map(length).sum()
+    }
+}

@@ -1,0 +1,244 @@
+//! Opens a database: reads HEAD, the manifest and the logs, and brings memory to the last commit.
+//!
+//! A reader writes nothing. A writer takes the lock first, and when the logs hold commits that the manifest does not, it ends with a
+//! checkpoint, so that what survived stands in fresh, synced files before anything new is accepted.
+
+use super::core::{Core, Published, Writer};
+use super::create::{Found, look};
+use super::files::Files;
+use super::replay;
+use super::segments::{SegmentFile, SegmentHandle};
+use super::version::{Catalog, CollectionSegments, Version};
+use crate::error::{Error, Result};
+use crate::format::manifest::Manifest;
+use crate::ids::{Generation, Lsn, Uuid};
+use crate::io::names;
+use crate::io::{Directory, LockGuard, LockMode};
+use crate::manifest::store::{self, HeadVerdict, HeadView, Publisher};
+use crate::memtable::{Memtable, Totals};
+use crate::options::{IoMode, Options};
+use crate::wal::reader::{Recovered, Tail, recover};
+use crate::wal::witness::Witness;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// What opening found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Commits that were replayed from the logs. 0 after a clean close.
+    pub replayed_commits: u64,
+    /// What was dropped at the end of the last log, never acknowledged as durable: file, offset and bytes. `None` when nothing was.
+    pub torn_tail: Option<String>,
+}
+
+/// How often a reader starts again because a writer published meanwhile.
+const READ_ATTEMPTS: usize = 100;
+
+/// Everything that was read.
+struct Loaded {
+    view: HeadView,
+    version: Version,
+    catalog: Catalog,
+    replayed: replay::Replayed,
+    recovered: Recovered,
+}
+
+/// Opens for writing: one process, one handle.
+pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(Arc<Core>, RecoveryReport)> {
+    refuse_missing(dir.as_ref())?;
+    let lock = take_lock(dir.as_ref())?;
+    let _opening = opening(dir.as_ref())?;
+    let loaded = load(dir.as_ref(), &options, true)?;
+    let witness = Witness::open(dir.as_ref());
+    let report = report(&loaded);
+    let core = core(dir, options, loaded, witness, Some(lock), None)?;
+    drop(_opening);
+    if report.replayed_commits > 0 {
+        core.checkpoint_recovered()?;
+    }
+    Ok((core, report))
+}
+
+/// Opens for reading: any number of processes, beside a writer.
+pub(crate) fn open_reader(dir: Arc<dyn Directory>, options: Options) -> Result<(Arc<Core>, RecoveryReport)> {
+    refuse_missing(dir.as_ref())?;
+    let loaded = load_beside_a_writer(dir.as_ref(), &options)?;
+    let report = report(&loaded);
+    let why = "the database was opened for reading; open it for writing to change it".to_string();
+    Ok((core(dir, options, loaded, None, None, Some(why))?, report))
+}
+
+/// The newest state, for a reader that has an older one.
+pub(crate) fn reload(core: &Core) -> Result<Published> {
+    let loaded = load_beside_a_writer(core.dir.as_ref(), &core.options)?;
+    if loaded.view.chosen.database != core.database {
+        return Err(Error::corrupt(names::HEAD, 48, format!("the database is now {}, it was {}", loaded.view.chosen.database, core.database)));
+    }
+    let lsn = loaded.replayed.lsn;
+    Ok(Published { version: Arc::new(loaded.version), catalog: Arc::new(loaded.catalog), lsn })
+}
+
+/// Loads until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile.
+fn load_beside_a_writer(dir: &dyn Directory, options: &Options) -> Result<Loaded> {
+    let mut last = None;
+    for _ in 0..READ_ATTEMPTS {
+        let _opening = opening(dir)?;
+        let before = head_generation(dir);
+        match load(dir, options, false) {
+            Ok(loaded) => return Ok(loaded),
+            Err(e @ (Error::Corrupt(_) | Error::NotFound(_))) if head_generation(dir) != before => last = Some(e),
+            Err(e) => return Err(e),
+        }
+    }
+    Err(last.unwrap_or_else(|| Error::NotFound(format!("a database in {}", dir.describe()))))
+}
+
+fn head_generation(dir: &dyn Directory) -> Option<Generation> {
+    match store::read_head(dir, false) {
+        Ok(HeadVerdict::Valid(view)) => Some(view.chosen.generation),
+        _ => None,
+    }
+}
+
+/// Says clearly why there is nothing to open.
+fn refuse_missing(dir: &dyn Directory) -> Result<()> {
+    match look(dir)? {
+        Found::Database => Ok(()),
+        Found::Unfinished => Err(Error::NotFound(format!(
+            "a database in {}: a create was cut short there and nothing was ever committed; create it again",
+            dir.describe()
+        ))),
+        Found::Nothing | Found::Foreign(_) => Err(Error::NotFound(format!("a database in {}; create one first", dir.describe()))),
+    }
+}
+
+/// The writer's lock.
+fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
+    let lock = dir.try_lock(names::LOCK, LockMode::Exclusive).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::corrupt(names::LOCK, 0, "the file is missing; an empty file of this name restores it"),
+        _ => Error::io("locking LOCK", e),
+    })?;
+    let Some(lock) = lock else {
+        let holder = dir.open(names::LOCK).and_then(|f| f.read_all()).ok();
+        let holder = holder.map(|b| String::from_utf8_lossy(&b).trim().to_string()).filter(|s| !s.is_empty());
+        return Err(Error::Locked(format!(
+            "another writer has {} open ({}); nothing was changed. Close it there, or open for reading",
+            dir.describe(),
+            holder.unwrap_or_else(|| "its pid is not known".into())
+        )));
+    };
+    // For people only: the lock itself is the operating system's.
+    let pid = format!("pid {:<15}\n", std::process::id());
+    if let Ok(file) = dir.open_writable(names::LOCK) {
+        let _ = file.write_all_at(0, pid.as_bytes());
+    }
+    Ok(lock)
+}
+
+/// While this is held, no writer unlinks a file. A writer that is unlinking is done in a moment.
+fn opening(dir: &dyn Directory) -> Result<LockGuard> {
+    for _ in 0..1000 {
+        match dir.try_lock(names::HEAD, LockMode::Shared) {
+            Ok(Some(guard)) => return Ok(guard),
+            Ok(None) => std::thread::sleep(std::time::Duration::from_millis(5)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::corrupt(names::HEAD, 0, "the file is missing, and other files of a database are here"));
+            }
+            Err(e) => return Err(Error::io("locking HEAD", e)),
+        }
+    }
+    Err(Error::Locked("a writer has held HEAD for 5 s while it removes files; try again".into()))
+}
+
+/// Reads everything. Writes nothing.
+fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded> {
+    let view = match store::read_head(dir, writing)? {
+        HeadVerdict::Valid(view) => view,
+        HeadVerdict::Missing => return Err(Error::corrupt(names::HEAD, 0, "the file is missing, and other files of a database are here")),
+        HeadVerdict::NoValidSlot { .. } => return Err(Error::corrupt(names::HEAD, 0, "neither slot passes its checksum")),
+    };
+    let head = &view.chosen;
+    let manifest = store::read_manifest(dir, head)?;
+    let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn)?;
+    let catalog = Catalog::of(&manifest);
+    let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;
+    let (catalog, replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    Ok(Loaded { view, version, catalog, replayed, recovered })
+}
+
+/// The version that a manifest names. Opens every file, reads no segment.
+pub(crate) fn version(dir: &dyn Directory, database: Uuid, generation: Generation, manifest: Manifest, mode: IoMode) -> Result<Version> {
+    let mut files: BTreeMap<u64, Arc<SegmentFile>> = BTreeMap::new();
+    let mut collections = BTreeMap::new();
+    for c in &manifest.collections {
+        let mut segments = Vec::with_capacity(c.segments.len());
+        for entry in &c.segments {
+            let file = match files.get(&entry.file) {
+                Some(file) => file.clone(),
+                None => files.entry(entry.file).or_insert(SegmentFile::open(dir, entry.file, mode)?).clone(),
+            };
+            segments.push(SegmentHandle::new(dir, database, file, entry.clone(), Lsn(0), manifest.applied_lsn)?);
+        }
+        let totals = Totals { documents: c.documents, tokens: c.tokens, vectors: c.vectors };
+        collections.insert(c.incarnation, Arc::new(CollectionSegments { totals, segments }));
+    }
+    Ok(Version { generation, manifest: Arc::new(manifest), collections, frozen: Vec::new(), active: Arc::new(Memtable::new()) })
+}
+
+fn report(loaded: &Loaded) -> RecoveryReport {
+    let torn_tail = match &loaded.recovered.tail {
+        Tail::Clean => None,
+        Tail::Torn { file, offset, bytes, dropped_records } => Some(format!(
+            "{file}: {bytes} bytes after byte {offset}, with {dropped_records} records, were never synced and are dropped"
+        )),
+    };
+    RecoveryReport { replayed_commits: loaded.recovered.records.len() as u64, torn_tail }
+}
+
+fn core(
+    dir: Arc<dyn Directory>,
+    options: Options,
+    loaded: Loaded,
+    witness: Option<Witness>,
+    lock: Option<LockGuard>,
+    read_only: Option<String>,
+) -> Result<Arc<Core>> {
+    let Loaded { view, version, catalog, replayed, recovered } = loaded;
+    let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    let (version, catalog) = (Arc::new(version), Arc::new(catalog));
+    let writer = Writer {
+        wal: None,
+        witness,
+        version: version.clone(),
+        catalog: catalog.clone(),
+        lsn: replayed.lsn,
+        next_seq: replayed.next_seq,
+        next_incarnation: replayed.next_incarnation,
+        logs: recovered.logs.iter().map(|&n| (n, Some(replayed.lsn))).collect(),
+        dying: replayed.dying.iter().map(|&n| (n, replayed.lsn)).collect(),
+        poisoned: None,
+        undone: None,
+        settled: false,
+        read_only,
+        closed: false,
+    };
+    Ok(Arc::new(Core {
+        files: Files::new(dir.clone(), &present),
+        publisher: Mutex::new(Publisher::open(dir.as_ref(), &view, writer.read_only.is_none())?),
+        database: view.chosen.database,
+        durable: AtomicU64::new(view.chosen.durable_lsn.0),
+        published: RwLock::new(Published { version, catalog, lsn: replayed.lsn }),
+        writer: Mutex::new(writer),
+        queue: Mutex::default(),
+        maintenance: Mutex::new(()),
+        merging: Mutex::new(()),
+        bytes_flushed: AtomicU64::new(0),
+        background: super::background::Background::default(),
+        lock: Mutex::new(lock),
+        options,
+        dir,
+    }))
+}

@@ -1,0 +1,158 @@
+//! Brings a version to the last commit of the logs. Blind and idempotent: a record says what became of the state, not what was asked.
+
+use super::commit::kill;
+use super::resolve::NEWEST;
+use super::segments::{SegmentFile, SegmentHandle};
+use super::version::{Catalog, Frozen, Version};
+use crate::error::{Error, Result};
+use crate::format::effects::{CollectionEffects, CommitEffects, DeadSet};
+use crate::ids::{Incarnation, Lsn, Seq, Uuid};
+use crate::io::Directory;
+use crate::io::names::FileName;
+use crate::memtable::{Analysis, Memtable};
+use crate::options::{AnalyzerKind, IoMode};
+use crate::tombstones;
+use crate::wal::reader::LoggedRecord;
+use roaring::RoaringTreemap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where the logs ended.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    pub(crate) lsn: Lsn,
+    pub(crate) next_seq: Seq,
+    pub(crate) next_incarnation: Incarnation,
+    /// Files of dying seqs that the records name.
+    pub(crate) dying: Vec<u64>,
+}
+
+/// Applies every record in order.
+pub(crate) fn replay(
+    dir: &dyn Directory,
+    database: Uuid,
+    mode: IoMode,
+    version: &mut Version,
+    catalog: Catalog,
+    records: &[LoggedRecord],
+) -> Result<(Catalog, Replayed)> {
+    let m = &version.manifest;
+    let at = Replayed { lsn: m.applied_lsn, next_seq: m.next_seq, next_incarnation: m.next_incarnation, dying: Vec::new() };
+    let analyzers = catalog.collections.values().map(|c| (c.incarnation, c.schema.analyzer)).collect();
+    let mut replay = Replay { dir, database, mode, version, catalog, at, analyzers };
+    for record in records {
+        let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
+        replay.record(record, &effects).map_err(|e| match e {
+            // What is wrong inside a record is wrong in its file.
+            Error::InvalidArgument(what) => Error::corrupt(&record.file, record.offset, format!("record {}: {what}", record.lsn)),
+            other => other,
+        })?;
+    }
+    Ok((replay.catalog, replay.at))
+}
+
+struct Replay<'a> {
+    dir: &'a dyn Directory,
+    database: Uuid,
+    mode: IoMode,
+    version: &'a mut Version,
+    catalog: Catalog,
+    at: Replayed,
+    analyzers: BTreeMap<Incarnation, AnalyzerKind>,
+}
+
+impl Replay<'_> {
+    fn record(&mut self, record: &LoggedRecord, effects: &CommitEffects) -> Result<()> {
+        // A landed batch was preceded by a freeze; freezing here too keeps seqs ascending from part to part.
+        if effects.collections.iter().any(|c| !c.landed.is_empty()) && !self.version.active.is_empty() {
+            self.freeze();
+        }
+        for change in &effects.catalog {
+            self.catalog.apply(change).map_err(Error::InvalidArgument)?;
+        }
+        if !effects.catalog.is_empty() {
+            self.analyzers = self.catalog.collections.values().map(|c| (c.incarnation, c.schema.analyzer)).collect();
+        }
+        for c in &effects.collections {
+            let Some(analyzer) = self.analyzers.get(&c.incarnation).copied() else {
+                return Err(Error::InvalidArgument(format!("there is no collection of incarnation {}", c.incarnation)));
+            };
+            self.deaths(record, c)?;
+            self.births(record.lsn, c, analyzer);
+            self.landed(record.lsn, c)?;
+        }
+        self.at.lsn = record.lsn;
+        (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
+        Ok(())
+    }
+
+    fn freeze(&mut self) {
+        let memtable = std::mem::replace(&mut self.version.active, Arc::new(Memtable::new()));
+        self.version.frozen.push(Arc::new(Frozen {
+            memtable,
+            last_lsn: self.at.lsn,
+            catalog: Arc::new(self.catalog.clone()),
+            next_seq: self.at.next_seq,
+            next_incarnation: self.at.next_incarnation,
+        }));
+    }
+
+    fn deaths(&mut self, record: &LoggedRecord, effects: &CollectionEffects) -> Result<()> {
+        let dead = match &effects.dead {
+            DeadSet::None => return Ok(()),
+            DeadSet::Inline(dead) => dead.clone(),
+            DeadSet::File { number, length, crc } => {
+                self.at.dying.push(*number);
+                self.dying_file(*number, *length, *crc)?
+            }
+        };
+        let parts = self.version.parts(effects.incarnation, NEWEST);
+        for seq in dead.iter().map(Seq) {
+            let mut found = None;
+            for part in &parts.parts {
+                if let Some(row) = part.row_of_seq(seq)? {
+                    found = Some((part, row));
+                    break;
+                }
+            }
+            let Some((part, row)) = found else {
+                return Err(Error::InvalidArgument(format!("seq {seq} dies here, and no row has it")));
+            };
+            if part.visible(row, NEWEST)? {
+                kill(part.clone(), row, record.lsn, part.row_totals(row)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dying_file(&self, number: u64, length: u64, crc: u32) -> Result<RoaringTreemap> {
+        let name = FileName::Tombstones(number).to_string();
+        let file = super::segments::open_named(self.dir, &name)?;
+        tombstones::read_dying_seqs(file.as_ref(), &name, tombstones::FIRST_ENVELOPE, length, crc)
+    }
+
+    fn births(&mut self, lsn: Lsn, effects: &CollectionEffects, analyzer: AnalyzerKind) {
+        if effects.rows.is_empty() {
+            return;
+        }
+        let memory = self.version.active.collection_or_new(effects.incarnation, analyzer);
+        for row in &effects.rows {
+            let analysis = Analysis::of(analyzer, &row.document.text);
+            let (_, bytes) = memory.append(lsn, row.seq, row.document.clone(), &analysis);
+            self.version.active.grow(bytes);
+        }
+    }
+
+    fn landed(&mut self, lsn: Lsn, effects: &CollectionEffects) -> Result<()> {
+        for entry in &effects.landed {
+            let open = self.version.segments().map(|s| s.file()).find(|f| f.number == entry.file).cloned();
+            let file = match open {
+                Some(file) => file,
+                None => SegmentFile::open(self.dir, entry.file, self.mode)?,
+            };
+            let handle = SegmentHandle::new(self.dir, self.database, file, entry.clone(), lsn, lsn)?;
+            self.version.with_segment(effects.incarnation, handle);
+        }
+        Ok(())
+    }
+}

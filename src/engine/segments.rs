@@ -1,0 +1,198 @@
+//! Segments as the engine holds them: an open file, and a handle that reads its rooms at first use.
+
+use crate::docstore::reader::RowsReader;
+use crate::error::{Error, Result};
+use crate::format::manifest::SegmentEntry;
+use crate::ids::{Lsn, Seq, Uuid};
+use crate::io::names::FileName;
+use crate::io::{Bytes, Directory, File};
+use crate::memtable::Totals;
+use crate::memtable::deaths::{DeathLog, DeathMap};
+use crate::options::{IoMode, limits};
+use crate::segment::SegmentReader;
+use crate::text::reader::TextReader;
+use crate::tombstones;
+use crate::vector::reader::VectorsReader;
+use std::sync::{Arc, OnceLock};
+
+/// An open, sealed file of segments. While a snapshot holds it, its bytes stay readable even after the name is gone.
+#[derive(Debug)]
+pub(crate) struct SegmentFile {
+    pub(crate) number: u64,
+    name: String,
+    handle: Arc<dyn File>,
+    bytes: Option<Bytes>,
+}
+
+impl SegmentFile {
+    /// Opens the file, and maps it when `mode` says so.
+    pub(crate) fn open(dir: &dyn Directory, number: u64, mode: IoMode) -> Result<Arc<SegmentFile>> {
+        let name = FileName::Segments(number).to_string();
+        let handle = open_named(dir, &name)?;
+        let bytes = match mode {
+            IoMode::Mmap => {
+                let len = handle.len().map_err(|e| Error::io(format!("reading the length of {name}"), e))?;
+                Some(handle.map(len).map_err(|e| Error::io(format!("mapping {name}"), e))?)
+            }
+            IoMode::Pread => None,
+        };
+        Ok(Arc::new(SegmentFile { number, name, handle, bytes }))
+    }
+}
+
+/// Opens a file that the state on disk names: its absence is damage.
+pub(crate) fn open_named(dir: &dyn Directory, name: &str) -> Result<Arc<dyn File>> {
+    dir.open(name).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::corrupt(name, 0, "the file is missing, and the committed state names it"),
+        _ => Error::io(format!("opening {name}"), e),
+    })
+}
+
+/// What the rooms of one segment read.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    pub(crate) rows: RowsReader,
+    pub(crate) text: Option<TextReader>,
+    pub(crate) vectors: Option<VectorsReader>,
+    /// Which rows died, and when.
+    pub(crate) deaths: DeathMap,
+    /// Dead document frequencies as of the stored tombstones: term ordinal and count, ordinals ascending.
+    pub(crate) dead_frequencies: Vec<(u32, u32)>,
+}
+
+/// One segment of a collection. The same handle serves every version that names it, so a death is recorded once.
+#[derive(Debug)]
+pub(crate) struct SegmentHandle {
+    pub(crate) entry: SegmentEntry,
+    /// The commit that landed it; 0 when the manifest named it.
+    pub(crate) landed: Lsn,
+    /// The lsn of the deaths in its stored tombstones.
+    applied: Lsn,
+    database: Uuid,
+    file: Arc<SegmentFile>,
+    /// The file that holds its stored tombstones, open from the start so that nobody can pull it away.
+    tombstones: Option<Arc<dyn File>>,
+    rooms: OnceLock<Rooms>,
+    /// Deaths after `applied`, in commit order.
+    pub(crate) log: DeathLog,
+}
+
+impl SegmentHandle {
+    /// A handle on the segment `entry` of an open file. Nothing of it is read yet.
+    pub(crate) fn new(
+        dir: &dyn Directory,
+        database: Uuid,
+        file: Arc<SegmentFile>,
+        entry: SegmentEntry,
+        landed: Lsn,
+        applied: Lsn,
+    ) -> Result<Arc<SegmentHandle>> {
+        let tombstones = match &entry.tombstones {
+            Some(t) => Some(open_named(dir, &FileName::Tombstones(t.file).to_string())?),
+            None => None,
+        };
+        Ok(Arc::new(SegmentHandle { entry, landed, applied, database, file, tombstones, rooms: OnceLock::new(), log: DeathLog::default() }))
+    }
+
+    /// The file it lies in.
+    pub(crate) fn file(&self) -> &Arc<SegmentFile> {
+        &self.file
+    }
+
+    /// Rows of the segment, dead ones included.
+    pub(crate) fn rows(&self) -> u32 {
+        u32::try_from(self.entry.rows).unwrap_or(u32::MAX)
+    }
+
+    /// Its rooms, opened and held against the manifest at first use.
+    pub(crate) fn rooms(&self) -> Result<&Rooms> {
+        if let Some(rooms) = self.rooms.get() {
+            return Ok(rooms);
+        }
+        let opened = self.open_rooms()?;
+        // When two threads open at once, one result is kept; nobody recorded a death in the other, since deaths go through this call.
+        Ok(self.rooms.get_or_init(|| opened))
+    }
+
+    fn open_rooms(&self) -> Result<Rooms> {
+        let e = &self.entry;
+        let reader = match &self.file.bytes {
+            Some(bytes) => SegmentReader::open_mapped(bytes, &self.file.name, self.database, e.offset, e.length, e.crc)?,
+            None => SegmentReader::open_pread(self.file.handle.clone(), &self.file.name, self.database, e.offset, e.length, e.crc)?,
+        };
+        let rows = RowsReader::open(&reader, e.base_seq)?;
+        let differs = |what: &str, expected: u64, found: u64| {
+            Err(Error::corrupt(&self.file.name, e.offset, format!("the segment has {found} {what}, the manifest says {expected}")))
+        };
+        if u64::from(rows.rows()) != e.rows || e.rows > limits::SEGMENT_ROWS_MAX {
+            return differs("rows", e.rows, u64::from(rows.rows()));
+        }
+        let vectors = VectorsReader::open(&reader)?;
+        let count = vectors.as_ref().map_or(0, |v| u64::from(v.count()));
+        if count != e.vectors {
+            return differs("vectors", e.vectors, count);
+        }
+        let text = TextReader::open(&reader)?;
+        let deaths = DeathMap::new(rows.rows());
+        let mut dead_frequencies = Vec::new();
+        if let (Some(t), Some(file)) = (&e.tombstones, &self.tombstones) {
+            let name = FileName::Tombstones(t.file).to_string();
+            let (dead, frequencies) = tombstones::read_tombstones(file.as_ref(), &name, t.offset, t.length, t.crc, rows.rows())?;
+            if dead.len() != t.dead {
+                return Err(Error::corrupt(name, t.offset, format!("{} rows are dead here, the manifest says {}", dead.len(), t.dead)));
+            }
+            dead.iter().for_each(|row| deaths.set(row, self.applied.0));
+            dead_frequencies = frequencies;
+        }
+        Ok(Rooms { rows, text, vectors, deaths, dead_frequencies })
+    }
+
+    /// What one row adds to the totals.
+    pub(crate) fn row_totals(&self, row: u32) -> Result<Totals> {
+        let rooms = self.rooms()?;
+        let tokens = rooms.text.as_ref().map_or(Ok(0), |t| t.length(row))?;
+        let vectors = match &rooms.vectors {
+            Some(v) => v.contains(row)?,
+            None => false,
+        };
+        Ok(Totals { documents: 1, tokens: u64::from(tokens), vectors: u64::from(vectors) })
+    }
+
+    /// Lets a row die at `lsn`. For one thread at a time; `of` is the row's share of the totals.
+    pub(crate) fn kill(&self, row: u32, lsn: Lsn, of: Totals) -> Result<()> {
+        self.rooms()?.deaths.set(row, lsn.0);
+        self.log.push(lsn, row, of);
+        Ok(())
+    }
+
+    /// Takes back every death at or after `lsn`, none of which was published.
+    pub(crate) fn undo_from(&self, lsn: Lsn) -> Result<()> {
+        let rooms = self.rooms()?;
+        for row in self.log.rows_between(Lsn(lsn.0.saturating_sub(1)), Lsn(u64::MAX)) {
+            rooms.deaths.set(row, crate::memtable::deaths::ALIVE);
+        }
+        self.log.undo_from(lsn);
+        Ok(())
+    }
+
+    /// The row that holds `id` at `lsn`.
+    pub(crate) fn find(&self, id: &str, lsn: Lsn) -> Result<Option<u32>> {
+        let rooms = self.rooms()?;
+        let mut found = None;
+        rooms.rows.find_all(id, |row| {
+            if rooms.deaths.lives(row, lsn) {
+                found = Some(row);
+            }
+            Ok(found.is_some())
+        })?;
+        Ok(found)
+    }
+
+    /// The row of a seq, if the segment's range holds it.
+    pub(crate) fn row_of_seq(&self, seq: Seq) -> Result<Option<u32>> {
+        if seq < self.entry.base_seq || seq > self.entry.last_seq {
+            return Ok(None);
+        }
+        self.rooms()?.rows.row_of_seq(seq)
+    }
+}

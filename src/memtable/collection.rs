@@ -1,0 +1,257 @@
+//! The committed, unflushed rows of one collection, searchable at once.
+
+use super::append::AppendVec;
+use super::deaths::{ALIVE, DeathLog};
+use super::postings::{Names, PostingList};
+use super::{Totals, visible};
+use crate::document::StoredDocument;
+use crate::ids::{Lsn, Seq};
+use crate::options::AnalyzerKind;
+use crate::text::analyzer::Analyzer;
+use crate::vector::kernel::inverse_norm;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the analyzer found in one text. Made before the writer's lock is taken: it is the costly part of a put.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Analysis {
+    /// Tokens, repeats counted.
+    pub tokens: u32,
+    /// Each distinct term with its count, in order of first appearance.
+    pub terms: Vec<(Box<str>, u32)>,
+}
+
+impl Analysis {
+    /// Counts the tokens of `text`.
+    pub fn of(analyzer: AnalyzerKind, text: &str) -> Analysis {
+        let mut analysis = Analysis::default();
+        let mut index: FxHashMap<Box<str>, usize> = FxHashMap::default();
+        Analyzer::new(analyzer).tokens(text, &mut |token: &str| {
+            analysis.tokens += 1;
+            match index.get(token) {
+                Some(&i) => analysis.terms[i].1 += 1,
+                None => {
+                    index.insert(token.into(), analysis.terms.len());
+                    analysis.terms.push((token.into(), 1));
+                }
+            }
+        });
+        analysis
+    }
+}
+
+/// One version of one document.
+#[derive(Debug)]
+pub struct MemRow {
+    /// Its number.
+    pub seq: Seq,
+    /// The commit that wrote it.
+    pub birth: Lsn,
+    /// What was stored.
+    pub document: Arc<StoredDocument>,
+    /// Tokens of its text.
+    pub tokens: u32,
+    /// Inverse norm of its vector; 0 without one.
+    pub inverse_norm: f64,
+    death: AtomicU64,
+    /// The row that held this id before it, in this memtable.
+    older: Option<u32>,
+    /// Sums over this row and all before it.
+    so_far: Totals,
+}
+
+impl MemRow {
+    /// Whether the row is seen at `lsn`.
+    #[inline]
+    pub fn visible(&self, lsn: Lsn) -> bool {
+        visible(self.birth, self.death.load(Ordering::Acquire), lsn)
+    }
+
+    /// The lsn at which it died; `u64::MAX` while it lives.
+    pub fn death(&self) -> u64 {
+        self.death.load(Ordering::Acquire)
+    }
+
+    /// What it adds to the totals.
+    pub fn totals(&self) -> Totals {
+        Totals { documents: 1, tokens: u64::from(self.tokens), vectors: u64::from(self.document.vector.is_some()) }
+    }
+}
+
+/// The rows of one collection between two freezes.
+#[derive(Debug)]
+pub struct MemCollection {
+    analyzer: AnalyzerKind,
+    rows: AppendVec<MemRow>,
+    ids: Names<u32>,
+    sources: Names<Arc<PostingList>>,
+    terms: Names<Arc<PostingList>>,
+    deaths: DeathLog,
+}
+
+impl MemCollection {
+    /// No rows yet.
+    pub fn new(analyzer: AnalyzerKind) -> MemCollection {
+        MemCollection {
+            analyzer,
+            rows: AppendVec::new(),
+            ids: Names::new(),
+            sources: Names::new(),
+            terms: Names::new(),
+            deaths: DeathLog::default(),
+        }
+    }
+
+    /// How its texts are cut.
+    pub fn analyzer(&self) -> AnalyzerKind {
+        self.analyzer
+    }
+
+    /// Appends a row born at `birth`, with a seq above all before. Returns its row number and about how many bytes it takes. For one
+    /// thread at a time.
+    pub fn append(&self, birth: Lsn, seq: Seq, document: Arc<StoredDocument>, analysis: &Analysis) -> (u32, usize) {
+        let row = u32::try_from(self.rows.len()).expect("a memtable is flushed long before 2^32 rows");
+        let mut so_far = row.checked_sub(1).and_then(|r| self.row(r)).map_or(Totals::default(), |r| r.so_far);
+        let vector = document.vector.as_deref();
+        so_far += Totals { documents: 1, tokens: u64::from(analysis.tokens), vectors: u64::from(vector.is_some()) };
+        let mut bytes = size_of::<MemRow>() + 96 + document.text.len() + vector.map_or(0, |v| v.len() * 4);
+        bytes += document.id.len() * 2 + document.metadata.as_ref().map_or(0, |m| m.as_str().len()) + analysis.terms.len() * 16;
+        // Postings before the row: a reader takes the rows it can see from the row's birth, and looks none up that is not there.
+        for (term, count) in &analysis.terms {
+            self.terms.push(term, row, *count);
+        }
+        if let Some(source) = &document.source {
+            self.sources.push(source, row, 1);
+        }
+        let older = self.ids.get(&document.id);
+        let id = document.id.clone();
+        self.rows.push(MemRow {
+            seq,
+            birth,
+            inverse_norm: vector.map_or(0.0, inverse_norm),
+            document,
+            tokens: analysis.tokens,
+            death: AtomicU64::new(ALIVE),
+            older,
+            so_far,
+        });
+        self.ids.insert(&id, row);
+        (row, bytes)
+    }
+
+    /// Lets a row die at `lsn`. For one thread at a time.
+    pub fn kill(&self, row: u32, lsn: Lsn) {
+        if let Some(r) = self.row(row) {
+            r.death.store(lsn.0, Ordering::Release);
+            self.deaths.push(lsn, row, r.totals());
+        }
+    }
+
+    /// Takes back everything at or after `lsn`, none of which was published: rows born then die at their birth, and deaths are forgotten.
+    pub fn undo_from(&self, lsn: Lsn) {
+        let first = self.rows_born_by(Lsn(lsn.0.saturating_sub(1)));
+        self.deaths.undo_from(lsn);
+        for i in 0..self.rows.len() as u32 {
+            let Some(r) = self.row(i) else { continue };
+            if i >= first {
+                // Its lsn will be given to another commit; dead at birth, it is visible at none.
+                r.death.store(r.birth.0, Ordering::Release);
+                self.deaths.push(r.birth, i, r.totals());
+            } else if r.death.load(Ordering::Acquire) >= lsn.0 {
+                r.death.store(ALIVE, Ordering::Release);
+            }
+        }
+    }
+
+    /// Rows appended so far, dead ones included.
+    pub fn row_count(&self) -> u32 {
+        self.rows.len() as u32
+    }
+
+    /// The row of this number.
+    #[inline]
+    pub fn row(&self, row: u32) -> Option<&MemRow> {
+        self.rows.get(row as usize)
+    }
+
+    /// How many rows were born at or before `lsn`: they are the first ones.
+    fn rows_born_by(&self, lsn: Lsn) -> u32 {
+        let (mut low, mut high) = (0u32, self.row_count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.row(middle).is_some_and(|r| r.birth <= lsn) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// The rows born at or before `lsn`.
+    pub fn rows_at(&self, lsn: Lsn) -> impl Iterator<Item = (u32, &MemRow)> {
+        (0u32..).zip(self.rows.iter()).take_while(move |(_, r)| r.birth <= lsn)
+    }
+
+    /// The row that holds `id` at `lsn`.
+    pub fn find(&self, id: &str, lsn: Lsn) -> Option<u32> {
+        let mut row = self.ids.get(id);
+        while let Some(r) = row {
+            let found = self.row(r)?;
+            if found.visible(lsn) {
+                return Some(r);
+            }
+            row = found.older;
+        }
+        None
+    }
+
+    /// The row of a seq.
+    pub fn row_of_seq(&self, seq: Seq) -> Option<u32> {
+        let (mut low, mut high) = (0u32, self.row_count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.row(middle).is_some_and(|r| r.seq < seq) { low = middle + 1 } else { high = middle }
+        }
+        // Rows of an undone commit keep their place, and seqs are never reused, so at most one row has this seq.
+        self.row(low).filter(|r| r.seq == seq).map(|_| low)
+    }
+
+    /// The rows of a source that are seen at `lsn`, ascending.
+    pub fn source_rows(&self, source: &str, lsn: Lsn) -> Vec<u32> {
+        let mut rows = Vec::new();
+        if let Some(list) = self.sources.get(source) {
+            list.for_each(|row, _| {
+                if self.row(row).is_some_and(|r| r.visible(lsn)) {
+                    rows.push(row);
+                }
+            });
+        }
+        rows
+    }
+
+    /// Every source that ever had a row here, in byte order.
+    pub fn sources(&self) -> Vec<(Box<str>, Arc<PostingList>)> {
+        self.sources.sorted()
+    }
+
+    /// The postings of a term, dead rows included.
+    pub fn postings(&self, term: &str) -> Option<Arc<PostingList>> {
+        self.terms.get(term)
+    }
+
+    /// Every term in byte order, with its postings.
+    pub fn terms(&self) -> Vec<(Box<str>, Arc<PostingList>)> {
+        self.terms.sorted()
+    }
+
+    /// Documents, tokens and vectors seen at `lsn`. O(log rows).
+    pub fn totals(&self, lsn: Lsn) -> Totals {
+        let mut total = self.rows_born_by(lsn).checked_sub(1).and_then(|r| self.row(r)).map_or(Totals::default(), |r| r.so_far);
+        total -= self.deaths.between(Lsn(0), lsn);
+        total
+    }
+
+    /// The first and last seq here, if there is a row.
+    pub fn seq_range(&self) -> Option<(Seq, Seq)> {
+        let last = self.row_count().checked_sub(1)?;
+        Some((self.row(0)?.seq, self.row(last)?.seq))
+    }
+}
