@@ -5,9 +5,11 @@ pub mod error;
 pub mod format;
 pub mod ids;
 pub mod io;
+pub mod manifest;
 pub mod options;
 pub mod ranking;
 pub mod segment;
+pub mod wal;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use error::{Corruption, Error, ErrorCode, Result};

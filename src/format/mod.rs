@@ -4,7 +4,14 @@
 //! magic, version, checksum and limits in that order and returns a [`FormatError`] that says what was expected and what was found.
 
 pub mod checksum;
+pub mod document;
+pub mod effects;
 pub mod error;
+pub mod head;
+pub mod manifest;
 pub mod segment;
+pub mod varint;
+pub mod wal;
+pub mod witness;
 
 pub use error::FormatError;
