@@ -1,5 +1,6 @@
 //! Triune: an embedded retrieval database.
 
+pub mod docstore;
 pub mod document;
 pub mod error;
 pub mod format;
