@@ -9,6 +9,7 @@ pub mod io;
 pub mod options;
 pub mod ranking;
 pub mod segment;
+pub mod tombstones;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use error::{Corruption, Error, ErrorCode, Result};

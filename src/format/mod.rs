@@ -11,5 +11,6 @@ pub mod ids;
 pub mod row_hash;
 pub mod segment;
 pub mod sources;
+pub mod tombstones;
 
 pub use error::FormatError;

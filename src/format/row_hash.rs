@@ -25,7 +25,7 @@ pub fn content_hash(document: &StoredDocument) -> u64 {
     let present = u64::from(document.source.is_some())
         | u64::from(document.metadata.is_some()) << 1
         | u64::from(document.vector.is_some()) << 2
-        | u64::from(document.source_given) << 3;
+        | u64::from(document.source_given && document.source.is_some()) << 3;
     h.word(present);
     h.word(document.time_ms);
     h.bytes(document.id.as_bytes());
