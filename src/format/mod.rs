@@ -4,12 +4,17 @@
 //! magic, version, checksum and limits in that order and returns a [`FormatError`] that says what was expected and what was found.
 
 pub mod checksum;
+pub mod docs;
 pub mod document;
 pub mod effects;
 pub mod error;
 pub mod head;
+pub mod ids;
 pub mod manifest;
+pub mod row_hash;
 pub mod segment;
+pub mod sources;
+pub mod tombstones;
 pub mod varint;
 pub mod wal;
 pub mod witness;

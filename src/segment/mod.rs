@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
 //! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
+//! | `memory.rs` | test support: a file in memory, for the rooms above too |
 
 mod reader;
 mod writer;
@@ -15,5 +16,7 @@ mod writer;
 pub use reader::{Section, SegmentReader};
 pub use writer::{SegmentSummary, SegmentWriter};
 
+#[cfg(test)]
+pub(crate) mod memory;
 #[cfg(test)]
 mod tests;
