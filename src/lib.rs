@@ -8,6 +8,7 @@ pub mod io;
 pub mod options;
 pub mod ranking;
 pub mod segment;
+pub mod text;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use error::{Corruption, Error, ErrorCode, Result};

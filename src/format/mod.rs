@@ -5,6 +5,8 @@
 
 pub mod checksum;
 pub mod error;
+pub mod postings;
 pub mod segment;
+pub mod terms;
 
 pub use error::FormatError;
