@@ -129,7 +129,7 @@ fn decode_into(bytes: &[u8], count: u32, rows: u32, out: &mut Vec<Posting>) -> R
     let blocks = count as usize / BLOCK_POSTINGS;
     let (headers, _) = <[PostingBlock]>::ref_from_prefix_with_elems(bytes, blocks)
         .map_err(|_| FormatError::new(0, format!("{blocks} block headers do not fit a list of {} bytes", bytes.len())))?;
-    let payload = headers.len() * size_of::<PostingBlock>();
+    let payload = size_of_val(headers);
     out.reserve(count as usize);
     let mut next = 0;
     let mut from = 0;

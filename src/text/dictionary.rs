@@ -83,6 +83,8 @@ impl Dictionary {
         let fst = bytes.slice(0, fst_bytes).ok_or_else(outside)?;
         let long = bytes.slice(fst_bytes, all - fst_bytes).ok_or_else(outside)?;
         let map = Map::new(fst).map_err(|e| section.corrupt(0, format!("not an fst: {e}")))?;
+        // Its parser trusts every byte, so that the fst's own checksum, which its builder computed, is checked as well.
+        map.as_fst().verify().map_err(|e| section.corrupt(0, format!("not a whole fst: {e}")))?;
         let long_terms = u64::from(terms)
             .checked_sub(map.len() as u64)
             .ok_or_else(|| section.corrupt(0, format!("{} terms in the fst, {terms} in the segment", map.len())))?;

@@ -3,6 +3,7 @@
 mod damage;
 mod golden;
 mod model;
+mod oracle;
 
 use super::*;
 use crate::error::Result;
@@ -119,7 +120,9 @@ impl Model {
 
     fn reader(&self, mapped: bool) -> TextReader {
         let (bytes, summary) = segment(|out| self.write(out)).expect("writes");
-        open(bytes, summary, mapped).expect("opens")
+        let reader = open(bytes, summary, mapped).expect("opens");
+        self.check_totals(&reader);
+        reader
     }
 
     /// Everything that a reader tells, or the first error it met.
@@ -137,10 +140,14 @@ impl Model {
             assert_eq!(reader.term(term)?, Some(info));
             model.terms.insert(term.to_vec(), postings);
         }
-        assert_eq!(reader.tokens(), model.lengths.iter().map(|&l| u64::from(l)).sum::<u64>());
-        assert_eq!(reader.term_count() as usize, model.terms.len());
-        assert_eq!(reader.posting_count(), model.terms.values().map(|p| p.len() as u64).sum::<u64>());
         Ok(model)
+    }
+
+    /// The totals that a reader of this text must give.
+    fn check_totals(&self, reader: &TextReader) {
+        assert_eq!(reader.tokens(), self.lengths.iter().map(|&l| u64::from(l)).sum::<u64>());
+        assert_eq!(reader.term_count() as usize, self.terms.len());
+        assert_eq!(reader.posting_count(), self.terms.values().map(|p| p.len() as u64).sum::<u64>());
     }
 }
 
