@@ -8,6 +8,7 @@ pub mod docs;
 pub mod document;
 pub mod effects;
 pub mod error;
+<<<<<<< HEAD
 pub mod head;
 pub mod ids;
 pub mod manifest;
@@ -18,5 +19,10 @@ pub mod tombstones;
 pub mod varint;
 pub mod wal;
 pub mod witness;
+=======
+pub mod postings;
+pub mod segment;
+pub mod terms;
+>>>>>>> h-text
 
 pub use error::FormatError;
