@@ -250,8 +250,11 @@ fn hostile_counts_and_rows_are_refused() {
     assert!(corrupt(open((2, 2, &two), Some((3, 9, &rows([0, 1]))), norms)));
 }
 
+/// Bits of every row's score, and of every row's vector.
+type Everything = (Vec<(u32, u64)>, Vec<Option<Vec<u32>>>);
+
 /// Opens and asks for everything; what comes back, or the first error.
-fn everything(segment: Result<SegmentReader>, query: &QueryVector) -> Result<(Vec<(u32, u64)>, Vec<Option<Vec<u32>>>)> {
+fn everything(segment: Result<SegmentReader>, query: &QueryVector) -> Result<Everything> {
     let segment = segment?;
     // A segment always has its vectors here; were they gone from its table, that would be noticed by whoever knows its counts.
     let reader = VectorsReader::open(&segment)?.ok_or_else(|| segment.require(SectionKind::Vectors).expect_err("it has none"))?;
