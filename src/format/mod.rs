@@ -14,6 +14,7 @@ pub mod ids;
 pub mod manifest;
 pub mod row_hash;
 pub mod segment;
+<<<<<<< HEAD
 pub mod sources;
 pub mod tombstones;
 pub mod varint;
@@ -24,5 +25,8 @@ pub mod postings;
 pub mod segment;
 pub mod terms;
 >>>>>>> h-text
+=======
+pub mod vectors;
+>>>>>>> h-vector
 
 pub use error::FormatError;
