@@ -23,3 +23,4 @@ pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, Recover
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 pub use options::{AnalyzerKind, Durability, ExtractorKind, IoMode, Metric, Options, Schema, Scorer, limits};
+pub use retrieval::{Fusion, Hit, Mode, RetrieverRank, Search, SearchResult};

@@ -14,10 +14,10 @@ use crate::format::head::HeadState;
 use crate::format::manifest::{CollectionEntry, Manifest, SegmentEntry, TombstoneEntry};
 use crate::ids::{Generation, Incarnation, Lsn};
 use crate::io::names::FileName;
-use crate::manifest::{invariants, store};
+use crate::manifest::{self, write_manifest};
 use crate::memtable::Totals;
-use crate::tombstones::TombstonesWriter;
-use crate::wal::writer::WalWriter;
+use crate::tombstones::{TombstonesPart, TombstonesWriter};
+use crate::wal::WalWriter;
 use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -179,10 +179,10 @@ impl Core {
 
     /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.
     pub(crate) fn publish_manifest(&self, manifest: &Manifest, log: Option<(u64, crate::ids::Uuid)>) -> Result<Generation> {
-        invariants::check(manifest)?;
+        manifest::check(manifest)?;
         let number = self.files.next_number();
         let _claim = self.files.claim(FileName::Manifest(number));
-        let written = store::write_manifest(self.dir.as_ref(), number, self.database, manifest);
+        let written = write_manifest(self.dir.as_ref(), number, self.database, manifest);
         let (length, crc) = match written.and_then(|w| self.sync_directory().map(|()| w)) {
             Ok(written) => written,
             Err(e) => {
@@ -298,36 +298,38 @@ impl Tombstones<'_> {
         }
         let rooms = handle.rooms()?;
         let mut dead = RoaringBitmap::new();
-        rooms.deaths.for_each(self.lsn, |row, _| drop(dead.insert(row)));
+        rooms.deaths.for_each(self.lsn, |row, _| {
+            dead.insert(row);
+        });
         if dead.len() == entry.tombstones.as_ref().map_or(0, |t| t.dead) {
             return Ok(());
         }
         if dead.len() == entry.rows {
             // The segment vanishes with this manifest; nobody reads which of its rows died.
-            entry.tombstones = Some(TombstoneEntry { file: 0, offset: 0, length: 0, crc: 0, dead: dead.len(), unknown: Default::default() });
+            entry.tombstones =
+                Some(TombstoneEntry { file: 0, offset: 0, length: 0, crc: 0, dead: dead.len(), unknown: Default::default() });
             return Ok(());
         }
         let mut frequencies: Vec<(u32, u32)> = match &rooms.text {
-            Some(text) => {
-                frequencies::dead_frequencies(handle, rooms, text, self.lsn, info.schema.analyzer)?.into_iter().collect()
-            }
+            Some(text) => frequencies::dead_frequencies(handle, rooms, text, self.lsn, info.schema.analyzer)?.into_iter().collect(),
             None => Vec::new(),
         };
         frequencies.sort_unstable();
-        let (file, offset, length, crc) = self.write(&dead, &frequencies)?;
+        let (file, part) = self.write(&dead, &frequencies)?;
+        let TombstonesPart { offset, length, crc } = part;
         entry.tombstones = Some(TombstoneEntry { file, offset, length, crc, dead: dead.len(), unknown: Default::default() });
         Ok(())
     }
 
-    fn write(&mut self, dead: &RoaringBitmap, frequencies: &[(u32, u32)]) -> Result<(u64, u64, u64, u32)> {
+    fn write(&mut self, dead: &RoaringBitmap, frequencies: &[(u32, u32)]) -> Result<(u64, TombstonesPart)> {
         if self.writer.is_none() {
             let number = self.core.files.next_number();
             let claim = self.core.files.claim(FileName::Tombstones(number));
-            self.writer = Some((number, TombstonesWriter::create(&self.core.dir, self.core.database, number)?, claim));
+            self.writer = Some((number, TombstonesWriter::create(self.core.dir.as_ref(), self.core.database, number)?, claim));
         }
         let (number, writer, _) = self.writer.as_mut().expect("was set above");
-        let (offset, length, crc) = writer.add_tombstones(dead, frequencies)?;
-        Ok((*number, offset, length, crc))
+        let part = writer.add_tombstones(dead, frequencies)?;
+        Ok((*number, part))
     }
 
     /// Syncs the file, if one was made.

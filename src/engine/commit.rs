@@ -15,7 +15,7 @@ use crate::format::effects::{CollectionEffects, CommitEffects, DeadSet, RowEffec
 use crate::format::wal::RECORD_COMMIT;
 use crate::ids::Lsn;
 use crate::options::{Durability, limits};
-use crate::wal::writer::NewRecord;
+use crate::wal::NewRecord;
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
 use std::sync::Arc;

@@ -15,12 +15,11 @@ use crate::format::wal::RECORD_COMMIT;
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, LockGuard};
-use crate::manifest::store::Publisher;
+use crate::manifest::Publisher;
 use crate::memtable::Memtable;
 use crate::options::{Options, limits};
 use crate::tombstones::TombstonesWriter;
-use crate::wal::witness::Witness;
-use crate::wal::writer::{NewRecord, WalWriter};
+use crate::wal::{NewRecord, WalWriter, Witness};
 use parking_lot::{Mutex, RwLock};
 use roaring::RoaringTreemap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +35,8 @@ pub(crate) struct Core {
     pub(crate) files: Files,
     pub(crate) queue: Mutex<Vec<Arc<commit::Request>>>,
     pub(crate) writer: Mutex<Writer>,
-    pub(crate) publisher: Mutex<Publisher>,
+    /// `None` for a reader, which never writes HEAD.
+    pub(crate) publisher: Mutex<Option<Publisher>>,
     pub(crate) maintenance: Mutex<()>,
     pub(crate) merging: Mutex<()>,
     pub(crate) published: RwLock<Published>,
@@ -105,7 +105,9 @@ impl Core {
             return Err(Error::ReadOnly("the database was closed; nothing was written. Open it again".into()));
         }
         match &w.poisoned {
-            Some(why) => Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database"))),
+            Some(why) => {
+                Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database")))
+            }
             None => Ok(()),
         }
     }
@@ -118,7 +120,7 @@ impl Core {
     /// Writes HEAD once more before the first write of this process: nothing may rest on pages that an earlier process never synced.
     pub(crate) fn settle(&self, w: &mut Writer) -> Result<()> {
         if !w.settled {
-            self.publisher.lock().settle().map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+            with_publisher(&mut self.publisher.lock(), Publisher::settle).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
             w.settled = true;
         }
         Ok(())
@@ -167,10 +169,12 @@ impl Core {
 
     /// Publishes a change of HEAD. The error of a failed publish leaves its outcome unknown: the caller poisons the writer.
     pub(crate) fn write_head(&self, change: impl FnOnce(HeadState) -> HeadState) -> Result<crate::ids::Generation> {
-        let mut publisher = self.publisher.lock();
-        let mut next = change(publisher.current().clone());
-        next.durable_lsn = next.durable_lsn.max(Lsn(self.durable.load(Ordering::Acquire)));
-        publisher.publish(&next).map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}")))
+        with_publisher(&mut self.publisher.lock(), |publisher| {
+            let mut next = change(publisher.current().clone());
+            next.durable_lsn = next.durable_lsn.max(Lsn(self.durable.load(Ordering::Acquire)));
+            publisher.publish(&next)
+        })
+        .map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}")))
     }
 
     /// Makes every name durable.
@@ -205,7 +209,9 @@ impl Core {
         let private = Memtable::new();
         for c in resolved.collections.iter().filter(|c| !c.rows.is_empty()) {
             let memory = private.collection_or_new(c.incarnation, c.analyzer);
-            c.rows.iter().for_each(|r| drop(memory.append(lsn, r.seq, r.document.clone(), &r.analysis)));
+            for r in &c.rows {
+                memory.append(lsn, r.seq, r.document.clone(), &r.analysis);
+            }
         }
         let mut file = None;
         let mut landed = Vec::new();
@@ -261,13 +267,7 @@ impl Core {
     }
 
     /// Makes a landed batch visible. The record is durable, so nothing may fail halfway: a failure poisons the writer.
-    fn show_landed(
-        &self,
-        w: &mut Writer,
-        landed: Vec<(Incarnation, Arc<SegmentHandle>)>,
-        resolved: &Resolved,
-        lsn: Lsn,
-    ) -> Result<()> {
+    fn show_landed(&self, w: &mut Writer, landed: Vec<(Incarnation, Arc<SegmentHandle>)>, resolved: &Resolved, lsn: Lsn) -> Result<()> {
         for d in resolved.collections.iter().flat_map(|c| &c.dying) {
             commit::kill(d.part.clone(), d.row, lsn, d.totals).map_err(|e| w.poison(format!("applying a durable commit failed: {e}")))?;
         }
@@ -286,12 +286,12 @@ impl Core {
         self.settle(w)?;
         let number = self.files.next_number();
         let _claim = self.files.claim(FileName::Tombstones(number));
-        let mut file = TombstonesWriter::create(&self.dir, self.database, number)?;
-        let (_, length, crc) = file.add_dying_seqs(&dying)?;
+        let mut file = TombstonesWriter::create(self.dir.as_ref(), self.database, number)?;
+        let part = file.add_dying_seqs(&dying)?;
         file.finish()?;
         self.sync_directory()?;
         w.dying.insert(number, w.lsn.next());
-        Ok(DeadSet::File { number, length, crc })
+        Ok(DeadSet::File { number, length: part.length, crc: part.crc })
     }
 
     /// Gives the spare room to a commit that frees some. False when there is none to give.
@@ -319,14 +319,23 @@ impl Core {
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
             reachable.extend(w.dying.keys().map(|&n| FileName::Tombstones(n)));
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
-            let head = self.publisher.lock().current().clone();
-            reachable.insert(FileName::Manifest(head.manifest_number));
-            reachable.insert(FileName::Wal(head.wal_sequence));
+            if let Some(head) = self.publisher.lock().as_ref().map(|p| p.current().clone()) {
+                reachable.insert(FileName::Manifest(head.manifest_number));
+                reachable.insert(FileName::Wal(head.wal_sequence));
+            }
             for entry in w.version.manifest.collections.iter().flat_map(|c| &c.segments) {
                 reachable.insert(FileName::Segments(entry.file));
                 reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
             }
             reachable
         })
+    }
+}
+
+/// Lets a writer's publisher act.
+fn with_publisher<T>(publisher: &mut Option<Publisher>, act: impl FnOnce(&mut Publisher) -> Result<T>) -> Result<T> {
+    match publisher {
+        Some(publisher) => act(publisher),
+        None => Err(Error::ReadOnly("the database was opened for reading; nothing was written".into())),
     }
 }

@@ -6,18 +6,15 @@
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, encode_manifest};
-use crate::format::wal::WAL_HEADER_BYTES;
 use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::{self, FileName};
-use crate::manifest::store::{self, HeadVerdict};
-use crate::wal::writer::WalWriter;
+use crate::manifest::{HeadVerdict, Publisher, create_head, read_head};
+use crate::wal::{WalWriter, create_witness, has_no_records};
 use std::sync::Arc;
 
 /// Spare room for a full disk.
 pub(crate) const BALLAST_BYTES: usize = 1 << 20;
-/// Bytes of WITNESS.
-const WITNESS_BYTES: usize = 1024;
 /// The number of the manifest and the log that `create` makes.
 const FIRST: u64 = 1;
 
@@ -44,7 +41,7 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
     if !present.iter().any(|n| ours(n)) {
         return Ok(Found::Foreign(present[0].clone()));
     }
-    match store::read_head(dir, false) {
+    match read_head(dir, false) {
         Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) => {}
         // Valid, newer or forked: a database in any case.
         _ => return Ok(Found::Database),
@@ -52,11 +49,9 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
     for name in present.iter().filter(|n| ours(n)) {
         let left_by_create = match FileName::parse(name) {
             None | Some(FileName::Manifest(FIRST)) => true,
-            Some(FileName::Wal(_)) => {
-                let file = dir.open(name).map_err(|e| Error::io(format!("opening {name}"), e))?;
-                let bytes = file.read_all().map_err(|e| Error::io(format!("reading {name}"), e))?;
+            Some(FileName::Wal(sequence)) => {
                 // A log with anything after its header may hold a commit.
-                bytes.iter().skip(WAL_HEADER_BYTES).all(|b| *b == 0)
+                has_no_records(dir, sequence)?
             }
             Some(FileName::Manifest(_) | FileName::Segments(_) | FileName::Tombstones(_)) => false,
         };
@@ -80,13 +75,16 @@ pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
             )));
         }
         Found::Nothing => {}
-        Found::Unfinished => remove_unfinished(dir.as_ref())?,
+        Found::Unfinished => {
+            // Another process may be in the middle of the same create, or hold what it left open.
+            let _lock = super::open::lock_if_there(dir.as_ref())?;
+            remove_unfinished(dir.as_ref())?;
+        }
     }
     let database = Uuid::random();
-    let head = make(dir.as_ref(), names::HEAD, &[0; 2 * crate::format::head::HEAD_SLOT_BYTES])?;
-    drop(head);
+    let head = create_head(dir.as_ref())?;
     make(dir.as_ref(), names::LOCK, b"")?;
-    make(dir.as_ref(), names::WITNESS, &[0; WITNESS_BYTES])?;
+    create_witness(dir.as_ref())?;
     make(dir.as_ref(), names::BALLAST, &vec![0xb5; BALLAST_BYTES])?;
     let manifest = Manifest { applied_lsn: Lsn(0), next_seq: Seq(1), next_incarnation: Incarnation(1), ..Manifest::default() };
     let bytes = encode_manifest(FIRST, database, &manifest);
@@ -94,8 +92,8 @@ pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
     let wal = WalWriter::create(dir, database, FIRST, Lsn(1), Lsn(0), None)?;
     dir.sync().map_err(|e| Error::io("syncing the new directory", e))?;
     dir.sync_parent().map_err(|e| Error::io("syncing the parent of the new directory", e))?;
-    store::first_publish(
-        dir.as_ref(),
+    Publisher::first_publish(
+        head,
         &HeadState {
             generation: Generation(1),
             database,
@@ -108,6 +106,7 @@ pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
             durable_lsn: Lsn(0),
         },
     )
+    .map(drop)
 }
 
 /// Makes one file whole and durable.

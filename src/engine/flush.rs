@@ -2,16 +2,14 @@
 
 use super::files::NewFile;
 use super::segments::SegmentHandle;
-use crate::docstore::{builder::RowsBuilder, content_hash};
+use crate::docstore::{RowsBuilder, content_hash};
 use crate::error::Result;
 use crate::format::manifest::SegmentEntry;
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::memtable::{MemCollection, MemRow, Memtable};
 use crate::segment::{SegmentSummary, SegmentWriter};
-use crate::text::Posting;
-use crate::text::analyzer::Analyzer;
-use crate::text::builder::TextBuilder;
-use crate::vector::builder::VectorsBuilder;
+use crate::text::{Analyzer, Posting, TextBuilder};
+use crate::vector::VectorsBuilder;
 use std::sync::Arc;
 
 /// A segment that a flush wrote, and which memtable row each of its rows was.
@@ -139,4 +137,3 @@ pub(crate) fn carry_deaths(flushed: &Flushed, handle: &SegmentHandle) -> Result<
     }
     Ok(())
 }
-

@@ -9,8 +9,7 @@ use crate::error::Result;
 use crate::ids::Lsn;
 use crate::memtable::{Analysis, MemCollection};
 use crate::options::AnalyzerKind;
-use crate::text::bm25;
-use crate::text::reader::TextReader;
+use crate::text::{TextReader, average_idf as mean_idf};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use std::collections::BTreeMap;
 pub(crate) fn average_idf(parts: &Parts, analyzer: AnalyzerKind, documents: u64) -> Result<f64> {
     let mut histogram: BTreeMap<u64, u64> = BTreeMap::new();
     for_each_term(parts, analyzer, |df| *histogram.entry(df).or_default() += 1)?;
-    Ok(bm25::average_idf(histogram.into_iter(), documents))
+    Ok(mean_idf(histogram.into_iter(), documents))
 }
 
 /// The number of distinct terms of the live documents.
@@ -55,14 +54,15 @@ fn segment_terms(s: &SegmentHandle, lsn: Lsn, analyzer: AnalyzerKind, mut sink: 
     let rooms = s.rooms()?;
     let Some(text) = &rooms.text else { return Ok(()) };
     let dead = dead_frequencies(s, rooms, text, lsn, analyzer)?;
-    text.for_each_term(|term, info| {
+    let mut terms = text.terms()?;
+    while let Some((term, info)) = terms.next()? {
         let gone = dead.get(&info.ordinal).copied().unwrap_or(0);
         let live = u64::from(info.document_frequency.saturating_sub(gone));
         if live > 0 {
             sink(term, live);
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// How many dead rows hold each term, by ordinal: those of the stored tombstones, and those that died since.

@@ -10,17 +10,15 @@ use super::files::NewFile;
 use super::flush::{fill, new_entry};
 use super::segments::{SegmentFile, SegmentHandle};
 use super::version::{CollectionInfo, CollectionSegments, Version};
-use crate::docstore::{builder::RowsBuilder, content_hash};
+use crate::docstore::{RowsBuilder, content_hash};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::ids::{Generation, Incarnation, Lsn};
 use crate::io::names::FileName;
 use crate::memtable::deaths::ALIVE;
 use crate::segment::SegmentWriter;
-use crate::text::analyzer::Analyzer;
-use crate::text::merge::merge_text;
-use crate::text::{DROPPED, reader::TextReader};
-use crate::vector::builder::VectorsBuilder;
+use crate::text::{Analyzer, DROPPED, TextReader, merge_text};
+use crate::vector::VectorsBuilder;
 use std::sync::Arc;
 
 /// What is to be merged.
@@ -174,11 +172,8 @@ impl Core {
     /// Replaces the inputs in the manifest by the merged segment, with tombstones for what died meanwhile.
     fn rewrite_entry(&self, manifest: &mut Manifest, plan: &Plan, at: usize, merged: Option<&Merged>) -> Result<()> {
         let applied = manifest.applied_lsn;
-        let collection = manifest
-            .collections
-            .iter_mut()
-            .find(|c| c.incarnation == plan.incarnation)
-            .expect("the inputs were found in this manifest");
+        let collection =
+            manifest.collections.iter_mut().find(|c| c.incarnation == plan.incarnation).expect("the inputs were found in this manifest");
         let mut replacement = None;
         if let Some(m) = merged {
             let mut entry = m.handle.entry.clone();
@@ -203,7 +198,8 @@ impl Core {
         let replacement = match &merged {
             Some(m) if named(&m.handle) => {
                 // Under the writer's lock, so that no death is missed.
-                carry(plan, &m.row_maps, &m.handle, Lsn(ALIVE - 1)).map_err(|e| w.poison(format!("following a published merge failed: {e}")))?;
+                carry(plan, &m.row_maps, &m.handle, Lsn(ALIVE - 1))
+                    .map_err(|e| w.poison(format!("following a published merge failed: {e}")))?;
                 Some(m.handle.clone())
             }
             _ => None,

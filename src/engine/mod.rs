@@ -139,7 +139,7 @@ impl Database {
         self.core.commit(Request::new(staged, durability, now))
     }
 
-    fn one(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<Commit> {
+    fn one(&self, fill: impl for<'a> FnOnce(&'a mut WriteBatch) -> &'a mut WriteBatch) -> Result<Commit> {
         let mut batch = WriteBatch::new();
         fill(&mut batch);
         self.commit(batch)
@@ -147,47 +147,47 @@ impl Database {
 
     /// Creates a collection.
     pub fn create_collection(&self, name: &str, schema: Schema) -> Result<Commit> {
-        self.one(|b| drop(b.create_collection(name, schema)))
+        self.one(|b| b.create_collection(name, schema))
     }
 
     /// Removes a collection with its documents.
     pub fn drop_collection(&self, name: &str) -> Result<Commit> {
-        self.one(|b| drop(b.drop_collection(name)))
+        self.one(|b| b.drop_collection(name))
     }
 
     /// Inserts each document, or replaces the one of its id whole.
     pub fn put(&self, collection: &str, documents: Vec<Document>) -> Result<Commit> {
-        self.one(|b| drop(b.put(collection, documents)))
+        self.one(|b| b.put(collection, documents))
     }
 
     /// Inserts documents whose ids are new.
     pub fn insert(&self, collection: &str, documents: Vec<Document>) -> Result<Commit> {
-        self.one(|b| drop(b.insert(collection, documents)))
+        self.one(|b| b.insert(collection, documents))
     }
 
     /// Changes parts of existing documents.
     pub fn patch(&self, collection: &str, patches: Vec<Patch>) -> Result<Commit> {
-        self.one(|b| drop(b.patch(collection, patches)))
+        self.one(|b| b.patch(collection, patches))
     }
 
     /// Deletes documents by id and returns how many there were.
     pub fn delete(&self, collection: &str, ids: Vec<String>) -> Result<u64> {
-        self.one(|b| drop(b.delete(collection, ids))).map(|c| c.outcomes[0].deleted)
+        self.one(|b| b.delete(collection, ids)).map(|c| c.outcomes[0].deleted)
     }
 
     /// Deletes every document of a source and returns how many there were.
     pub fn delete_source(&self, collection: &str, source: &str) -> Result<u64> {
-        self.one(|b| drop(b.delete_source(collection, source))).map(|c| c.outcomes[0].deleted)
+        self.one(|b| b.delete_source(collection, source)).map(|c| c.outcomes[0].deleted)
     }
 
     /// Replaces all documents of a source by these.
     pub fn replace_source(&self, collection: &str, source: &str, documents: Vec<Document>) -> Result<Commit> {
-        self.one(|b| drop(b.replace_source(collection, source, documents)))
+        self.one(|b| b.replace_source(collection, source, documents))
     }
 
     /// Deletes every document of a collection and returns how many there were.
     pub fn clear(&self, collection: &str) -> Result<u64> {
-        self.one(|b| drop(b.clear(collection))).map(|c| c.outcomes[0].deleted)
+        self.one(|b| b.clear(collection)).map(|c| c.outcomes[0].deleted)
     }
 
     /// The newest committed state. O(1).

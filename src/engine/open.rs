@@ -14,11 +14,10 @@ use crate::format::manifest::Manifest;
 use crate::ids::{Generation, Lsn, Uuid};
 use crate::io::names;
 use crate::io::{Directory, LockGuard, LockMode};
-use crate::manifest::store::{self, HeadVerdict, HeadView, Publisher};
+use crate::manifest::{HeadVerdict, HeadView, Publisher, read_head, read_manifest};
 use crate::memtable::{Memtable, Totals};
 use crate::options::{IoMode, Options};
-use crate::wal::reader::{Recovered, Tail, recover};
-use crate::wal::witness::Witness;
+use crate::wal::{Recovered, Tail, Witness, recover};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +74,11 @@ pub(crate) fn open_reader(dir: Arc<dyn Directory>, options: Options) -> Result<(
 pub(crate) fn reload(core: &Core) -> Result<Published> {
     let loaded = load_beside_a_writer(core.dir.as_ref(), &core.options)?;
     if loaded.view.chosen.database != core.database {
-        return Err(Error::corrupt(names::HEAD, 48, format!("the database is now {}, it was {}", loaded.view.chosen.database, core.database)));
+        return Err(Error::corrupt(
+            names::HEAD,
+            48,
+            format!("the database is now {}, it was {}", loaded.view.chosen.database, core.database),
+        ));
     }
     let lsn = loaded.replayed.lsn;
     Ok(Published { version: Arc::new(loaded.version), catalog: Arc::new(loaded.catalog), lsn })
@@ -97,7 +100,7 @@ fn load_beside_a_writer(dir: &dyn Directory, options: &Options) -> Result<Loaded
 }
 
 fn head_generation(dir: &dyn Directory) -> Option<Generation> {
-    match store::read_head(dir, false) {
+    match read_head(dir, false) {
         Ok(HeadVerdict::Valid(view)) => Some(view.chosen.generation),
         _ => None,
     }
@@ -112,6 +115,14 @@ fn refuse_missing(dir: &dyn Directory) -> Result<()> {
             dir.describe()
         ))),
         Found::Nothing | Found::Foreign(_) => Err(Error::NotFound(format!("a database in {}; create one first", dir.describe()))),
+    }
+}
+
+/// The writer's lock, when its file is there yet.
+pub(crate) fn lock_if_there(dir: &dyn Directory) -> Result<Option<LockGuard>> {
+    match dir.open(names::LOCK) {
+        Ok(_) => take_lock(dir).map(Some),
+        Err(_) => Ok(None),
     }
 }
 
@@ -155,14 +166,16 @@ fn opening(dir: &dyn Directory) -> Result<LockGuard> {
 
 /// Reads everything. Writes nothing.
 fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded> {
-    let view = match store::read_head(dir, writing)? {
+    // Read in this order: evidence, the state, the logs. Whatever a live writer does meanwhile, evidence is never newer than the logs.
+    let witness = Witness::read(dir);
+    let view = match read_head(dir, writing)? {
         HeadVerdict::Valid(view) => view,
         HeadVerdict::Missing => return Err(Error::corrupt(names::HEAD, 0, "the file is missing, and other files of a database are here")),
         HeadVerdict::NoValidSlot { .. } => return Err(Error::corrupt(names::HEAD, 0, "neither slot passes its checksum")),
     };
     let head = &view.chosen;
-    let manifest = store::read_manifest(dir, head)?;
-    let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn)?;
+    let manifest = read_manifest(dir, head)?;
+    let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
     let catalog = Catalog::of(&manifest);
     let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;
     let (catalog, replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
@@ -191,9 +204,9 @@ pub(crate) fn version(dir: &dyn Directory, database: Uuid, generation: Generatio
 fn report(loaded: &Loaded) -> RecoveryReport {
     let torn_tail = match &loaded.recovered.tail {
         Tail::Clean => None,
-        Tail::Torn { file, offset, bytes, dropped_records } => Some(format!(
-            "{file}: {bytes} bytes after byte {offset}, with {dropped_records} records, were never synced and are dropped"
-        )),
+        Tail::Torn { file, offset, bytes, dropped_records } => {
+            Some(format!("{file}: {bytes} bytes after byte {offset}, with {dropped_records} records, were never synced and are dropped"))
+        }
     };
     RecoveryReport { replayed_commits: loaded.recovered.records.len() as u64, torn_tail }
 }
@@ -208,6 +221,7 @@ fn core(
 ) -> Result<Arc<Core>> {
     let Loaded { view, version, catalog, replayed, recovered } = loaded;
     let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    let publisher = if read_only.is_none() { Some(Publisher::open(dir.as_ref(), &view)?) } else { None };
     let (version, catalog) = (Arc::new(version), Arc::new(catalog));
     let writer = Writer {
         wal: None,
@@ -227,7 +241,7 @@ fn core(
     };
     Ok(Arc::new(Core {
         files: Files::new(dir.clone(), &present),
-        publisher: Mutex::new(Publisher::open(dir.as_ref(), &view, writer.read_only.is_none())?),
+        publisher: Mutex::new(publisher),
         database: view.chosen.database,
         durable: AtomicU64::new(view.chosen.durable_lsn.0),
         published: RwLock::new(Published { version, catalog, lsn: replayed.lsn }),

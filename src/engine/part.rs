@@ -5,9 +5,8 @@ use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::ids::{Lsn, Seq};
 use crate::memtable::Totals;
-use crate::text::search::TextPart;
-use crate::text::Posting;
-use crate::vector::kernel::QueryVector;
+use crate::text::{Posting, TextPart};
+use crate::vector::QueryVector;
 use std::borrow::Cow;
 
 impl Part {
@@ -105,7 +104,8 @@ impl Part {
         match self {
             Part::Segment(s) => {
                 let rooms = s.rooms()?;
-                for (source, rows) in rooms.rows.sources()? {
+                for entry in rooms.rows.sources() {
+                    let (source, rows) = entry?;
                     let live = rows.iter().filter(|&&row| rooms.deaths.lives(row, lsn)).count() as u64;
                     if live > 0 {
                         sink(&source, live);

@@ -8,11 +8,10 @@ use crate::error::{Error, Result};
 use crate::format::effects::{CollectionEffects, CommitEffects, DeadSet};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
-use crate::io::names::FileName;
 use crate::memtable::{Analysis, Memtable};
 use crate::options::{AnalyzerKind, IoMode};
-use crate::tombstones;
-use crate::wal::reader::LoggedRecord;
+use crate::tombstones::{TombstonesPart, TombstonesReader};
+use crate::wal::LoggedRecord;
 use roaring::RoaringTreemap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ pub(crate) fn replay(
         let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
         replay.record(record, &effects).map_err(|e| match e {
             // What is wrong inside a record is wrong in its file.
-            Error::InvalidArgument(what) => Error::corrupt(&record.file, record.offset, format!("record {}: {what}", record.lsn)),
+            Error::InvalidArgument(what) => Error::corrupt(&*record.file, record.offset, format!("record {}: {what}", record.lsn)),
             other => other,
         })?;
     }
@@ -126,9 +125,8 @@ impl Replay<'_> {
     }
 
     fn dying_file(&self, number: u64, length: u64, crc: u32) -> Result<RoaringTreemap> {
-        let name = FileName::Tombstones(number).to_string();
-        let file = super::segments::open_named(self.dir, &name)?;
-        tombstones::read_dying_seqs(file.as_ref(), &name, tombstones::FIRST_ENVELOPE, length, crc)
+        let part = TombstonesPart { offset: TombstonesPart::FIRST_OFFSET, length, crc };
+        TombstonesReader::open(self.dir, self.database, number)?.dying_seqs(part)
     }
 
     fn births(&mut self, lsn: Lsn, effects: &CollectionEffects, analyzer: AnalyzerKind) {

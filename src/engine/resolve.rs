@@ -213,7 +213,7 @@ impl<'a> Resolver<'a> {
 
     fn patch(&mut self, name: &str, patches: Vec<Patch>) -> Result<Outcome> {
         let schema = self.info(name)?.schema.clone();
-        let written = patches.len() as u64;
+        let (written, time_ms) = (patches.len() as u64, self.time_ms);
         for patch in patches {
             let overlay = self.overlay(name)?.1;
             let Some(place) = overlay.place(&patch.id)? else {
@@ -229,7 +229,7 @@ impl<'a> Resolver<'a> {
                 let (source, source_given) = source_of(&patch.id, given, document.metadata.as_ref(), &schema.source_key)?;
                 (document.source, document.source_given) = (source.map(Into::into), source_given);
             }
-            document.time_ms = self.time_ms;
+            document.time_ms = time_ms;
             overlay.kill(&patch.id)?;
             let analysis = Analysis::of(schema.analyzer, &document.text);
             self.add(name, Arc::new(document), analysis)?;

@@ -6,9 +6,8 @@ use crate::document::check_vector;
 use crate::error::{Error, Result};
 use crate::options::{Schema, Scorer};
 use crate::ranking::{RowAddress, Scored, TopK};
-use crate::text::analyzer::Analyzer;
-use crate::text::search::{self as text_search, CorpusStatistics};
-use crate::vector::kernel::QueryVector;
+use crate::text::{Analyzer, CorpusStatistics};
+use crate::vector::QueryVector;
 
 /// The `k` nearest vectors, by an exact scan. O(live vectors x dimension).
 pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], k: usize) -> Result<Vec<Scored>> {
@@ -51,5 +50,5 @@ pub(crate) fn text(parts: &Parts, schema: &Schema, query: &str, scorer: Scorer, 
     let totals = parts.totals();
     let statistics = CorpusStatistics { documents: totals.documents, tokens: totals.tokens };
     let mut average_idf = || frequencies::average_idf(parts, schema.analyzer, totals.documents);
-    text_search::search(&parts.text(), &tokens, scorer, &statistics, &mut average_idf, k)
+    crate::text::search(&parts.text(), &tokens, scorer, &statistics, &mut average_idf, k)
 }

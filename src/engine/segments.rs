@@ -1,6 +1,6 @@
 //! Segments as the engine holds them: an open file, and a handle that reads its rooms at first use.
 
-use crate::docstore::reader::RowsReader;
+use crate::docstore::RowsReader;
 use crate::error::{Error, Result};
 use crate::format::manifest::SegmentEntry;
 use crate::ids::{Lsn, Seq, Uuid};
@@ -10,9 +10,9 @@ use crate::memtable::Totals;
 use crate::memtable::deaths::{DeathLog, DeathMap};
 use crate::options::{IoMode, limits};
 use crate::segment::SegmentReader;
-use crate::text::reader::TextReader;
-use crate::tombstones;
-use crate::vector::reader::VectorsReader;
+use crate::text::TextReader;
+use crate::tombstones::{TombstonesPart, TombstonesReader};
+use crate::vector::VectorsReader;
 use std::sync::{Arc, OnceLock};
 
 /// An open, sealed file of segments. While a snapshot holds it, its bytes stay readable even after the name is gone.
@@ -71,7 +71,7 @@ pub(crate) struct SegmentHandle {
     database: Uuid,
     file: Arc<SegmentFile>,
     /// The file that holds its stored tombstones, open from the start so that nobody can pull it away.
-    tombstones: Option<Arc<dyn File>>,
+    tombstones: Option<TombstonesReader>,
     rooms: OnceLock<Rooms>,
     /// Deaths after `applied`, in commit order.
     pub(crate) log: DeathLog,
@@ -88,7 +88,7 @@ impl SegmentHandle {
         applied: Lsn,
     ) -> Result<Arc<SegmentHandle>> {
         let tombstones = match &entry.tombstones {
-            Some(t) => Some(open_named(dir, &FileName::Tombstones(t.file).to_string())?),
+            Some(t) => Some(TombstonesReader::open(dir, database, t.file)?),
             None => None,
         };
         Ok(Arc::new(SegmentHandle { entry, landed, applied, database, file, tombstones, rooms: OnceLock::new(), log: DeathLog::default() }))
@@ -132,13 +132,24 @@ impl SegmentHandle {
         if count != e.vectors {
             return differs("vectors", e.vectors, count);
         }
+        if let Some(v) = &vectors
+            && v.rows() != rows.rows()
+        {
+            return differs("rows by its vectors", e.rows, u64::from(v.rows()));
+        }
         let text = TextReader::open(&reader)?;
+        if let Some(t) = &text
+            && (t.documents() != rows.rows() || t.tokens() != e.tokens)
+        {
+            return differs("tokens", e.tokens, t.tokens());
+        }
         let deaths = DeathMap::new(rows.rows());
         let mut dead_frequencies = Vec::new();
         if let (Some(t), Some(file)) = (&e.tombstones, &self.tombstones) {
-            let name = FileName::Tombstones(t.file).to_string();
-            let (dead, frequencies) = tombstones::read_tombstones(file.as_ref(), &name, t.offset, t.length, t.crc, rows.rows())?;
+            let part = TombstonesPart { offset: t.offset, length: t.length, crc: t.crc };
+            let (dead, frequencies) = file.tombstones(part, rows.rows())?;
             if dead.len() != t.dead {
+                let name = FileName::Tombstones(t.file).to_string();
                 return Err(Error::corrupt(name, t.offset, format!("{} rows are dead here, the manifest says {}", dead.len(), t.dead)));
             }
             dead.iter().for_each(|row| deaths.set(row, self.applied.0));

@@ -203,7 +203,7 @@ pub struct Scan {
     row: u32,
     vectors: bool,
     /// The decoder of the current part, which keeps the block it decoded last.
-    scanner: Option<(usize, crate::docstore::reader::RowsScanner)>,
+    scanner: Option<(usize, crate::docstore::RowsScanner)>,
 }
 
 impl Scan {
@@ -224,7 +224,9 @@ impl Scan {
         }
         let (_, scanner) = self.scanner.as_mut().expect("was set above");
         let mut document = scanner.document(row)?;
-        if self.vectors && let Some(vectors) = &rooms.vectors {
+        if self.vectors
+            && let Some(vectors) = &rooms.vectors
+        {
             document.vector = vectors.get(row)?.map(|v| v.into_owned().into());
         }
         Ok((seq, document))

@@ -50,7 +50,8 @@ impl Catalog {
                 self.collections.insert(to.as_str().into(), info);
             }
             CatalogChange::Swap { a, b } => {
-                let (Some(of_a), Some(of_b)) = (self.collections.get(a.as_str()).cloned(), self.collections.get(b.as_str()).cloned()) else {
+                let (Some(of_a), Some(of_b)) = (self.collections.get(a.as_str()).cloned(), self.collections.get(b.as_str()).cloned())
+                else {
                     return Err(format!("one of the collections {a:?} and {b:?} does not exist"));
                 };
                 self.collections.insert(a.as_str().into(), of_b);

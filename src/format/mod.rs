@@ -8,25 +8,18 @@ pub mod docs;
 pub mod document;
 pub mod effects;
 pub mod error;
-<<<<<<< HEAD
 pub mod head;
 pub mod ids;
 pub mod manifest;
+pub mod postings;
 pub mod row_hash;
 pub mod segment;
-<<<<<<< HEAD
 pub mod sources;
+pub mod terms;
 pub mod tombstones;
 pub mod varint;
+pub mod vectors;
 pub mod wal;
 pub mod witness;
-=======
-pub mod postings;
-pub mod segment;
-pub mod terms;
->>>>>>> h-text
-=======
-pub mod vectors;
->>>>>>> h-vector
 
 pub use error::FormatError;

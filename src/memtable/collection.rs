@@ -7,7 +7,7 @@ use super::{Totals, visible};
 use crate::document::StoredDocument;
 use crate::ids::{Lsn, Seq};
 use crate::options::AnalyzerKind;
-use crate::text::analyzer::Analyzer;
+use crate::text::Analyzer;
 use crate::vector::kernel::inverse_norm;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

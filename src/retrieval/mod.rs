@@ -1,7 +1,13 @@
-//! From a question to ranked documents: how the answers of several retrievers become one list.
+//! From a question to hits: which retrievers take part, and how their answers become one.
+//!
+//! It sees a [`crate::Collection`] and ranked lists, never a segment, a file or a page.
 //!
 //! | file | role |
 //! | --- | --- |
-//! | `fusion.rs` | reciprocal rank fusion: several ranked lists into one, pure |
+//! | `search.rs` | [`Search`] and its answer |
+//! | `fusion.rs` | reciprocal rank fusion, pure |
 
 pub mod fusion;
+mod search;
+
+pub use search::{Fusion, Hit, Mode, RetrieverRank, Search, SearchResult};
