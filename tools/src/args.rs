@@ -218,7 +218,8 @@ pub(crate) struct PatchArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("what").required(true).args(["ids", "source", "filter", "all"]))]
+#[command(override_usage = DELETE_USAGE)]
+#[command(group = ArgGroup::new("what").args(["ids", "source", "filter", "all"]))]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -248,11 +249,14 @@ pub(crate) struct StatsArgs {
     pub(crate) full: bool,
 }
 
+/// What `triune delete` takes, less what it does not know yet.
+pub(crate) const DELETE_USAGE: &str = "triune delete [OPTIONS] DB ((--id ID)... | --source S | --all)";
+
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("how").required(true).args(["analyzer", "extractor"]))]
+#[command(override_usage = "triune analyze [OPTIONS] --analyzer A [FILE|-]")]
 pub(crate) struct AnalyzeArgs {
     /// The analyzer: word
-    #[arg(long, value_name = "A")]
+    #[arg(long, value_name = "A", required_unless_present = "extractor", conflicts_with = "extractor")]
     pub(crate) analyzer: Option<String>,
     #[arg(long, value_name = "X", hide = true)]
     pub(crate) extractor: Option<String>,

@@ -184,10 +184,10 @@ fn quoted(text: &str) -> Option<&str> {
 }
 
 fn short(name: &str, what: &str, error: &std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => Failure::invalid(format!("{name} ends inside {what}")),
-        _ => Failure::file(name, error),
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return Failure::invalid(format!("{name} ends inside {what}"));
     }
+    Failure::file(name, error)
 }
 
 /// IEEE 754 binary16 to binary32; every value is exact.

@@ -40,10 +40,10 @@ impl Failure {
 
     /// What the operating system said about a file that the user named.
     pub(crate) fn file(name: impl Display, error: &io::Error) -> Failure {
-        match error.kind() {
-            io::ErrorKind::NotFound => Failure::not_found(format!("there is no file {name}")),
-            _ => Failure::Refused { code: ErrorCode::Io, message: format!("{name}: {error}") },
+        if error.kind() == io::ErrorKind::NotFound {
+            return Failure::not_found(format!("there is no file {name}"));
         }
+        Failure::Refused { code: ErrorCode::Io, message: format!("{name}: {error}") }
     }
 
     /// The same failure with a message made from its message.
@@ -74,10 +74,9 @@ impl From<Error> for Failure {
             | Error::OutcomeUnknown(m)
             | Error::Poisoned(m)
             | Error::Interrupted(m) => m,
-            other => {
-                let text = other.to_string();
-                text.strip_prefix("corrupt: ").map(str::to_string).unwrap_or(text)
-            }
+            damage @ Error::Corrupt(_) => damage.to_string().trim_start_matches("corrupt: ").to_string(),
+            system @ Error::Io { .. } => system.to_string(),
+            other => other.to_string(),
         };
         Failure::Refused { code, message }
     }
@@ -118,10 +117,7 @@ impl Out {
 }
 
 fn closed(error: io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-        _ => Failure::from(Error::io("writing to stdout", error)),
-    }
+    if error.kind() == io::ErrorKind::BrokenPipe { Failure::OutputClosed } else { Error::io("writing to stdout", error).into() }
 }
 
 /// Says on stderr why the command ended. With `--json` a second line says it as JSON.
@@ -188,7 +184,7 @@ mod tests {
     fn an_excerpt_ends_on_a_character_and_says_that_it_is_one() {
         assert_eq!(excerpt("a  b\n\tc", 10), "a b c");
         assert_eq!(excerpt("straße überall", 5), "straß…");
-        assert_eq!(excerpt("ab cd", 3), "ab …");
+        assert_eq!(excerpt("ab cd", 4), "ab c…");
         assert_eq!(excerpt("ab cd", 2), "ab…");
         assert_eq!(excerpt("日本語", 3), "日本語");
         assert_eq!(excerpt("", 3), "");

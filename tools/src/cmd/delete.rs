@@ -1,11 +1,17 @@
 //! `triune delete`: documents by id or by source, or all of them. What is not there counts as none.
 
-use crate::args::DeleteArgs;
+use crate::args::{Args, DELETE_USAGE, DeleteArgs};
 use crate::output::{Counted, Out, Outcome};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use triune::WriteBatch;
 
 pub(crate) fn run(args: &DeleteArgs, out: &mut Out) -> Outcome<()> {
     super::no_filter(args.filter.as_ref())?;
+    if args.ids.is_empty() && args.source.is_none() && !args.all {
+        let message = "what to delete is not said: give --id ID, --source S or --all";
+        Args::command().override_usage(DELETE_USAGE).error(ErrorKind::MissingRequiredArgument, message).exit();
+    }
     let name = &args.target.collection;
     let mut batch = WriteBatch::new();
     if args.all {

@@ -22,6 +22,10 @@ const COLLECTION: &str = "main";
 const QUESTIONS_SHOWN: usize = 3;
 const HITS_SHOWN: usize = 3;
 
+const BY_TEXT: (&str, Mode) = ("text", Mode::Text);
+const BY_VECTOR: (&str, Mode) = ("vector", Mode::Vector);
+const BY_BOTH: (&str, Mode) = ("hybrid", Mode::Hybrid);
+
 #[derive(Serialize)]
 struct Asked {
     #[serde(rename = "query")]
@@ -46,12 +50,12 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
     commit(&database, passages, &shown, out)?;
     for question in questions.iter().take(QUESTIONS_SHOWN) {
         say(out, format!("\nQ: {}", question.text))?;
-        for mode in [Mode::Text, Mode::Vector, Mode::Hybrid] {
+        for mode in [BY_TEXT, BY_VECTOR, BY_BOTH] {
             answer(&database, question, mode, out)?;
         }
     }
     let Some(question) = questions.first() else { return Err(broken("there is no question")) };
-    let before = ask(&database, question, Mode::Hybrid)?;
+    let before = ask(&database, question, BY_BOTH.1)?;
     let Some(best) = before.first() else { return Err(broken("the first question has no answer")) };
     let gone = best.id.clone();
     let deleted = database.delete(COLLECTION, vec![gone.clone()])?;
@@ -59,14 +63,14 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
     if out.json() {
         out.object(&json!({ "deleted": deleted }))?;
     }
-    let after = answer(&database, question, Mode::Hybrid, out)?;
+    let after = answer(&database, question, BY_BOTH, out)?;
     if after.iter().any(|h| h.id == gone) {
         return Err(broken("a deleted passage was found"));
     }
     database.close()?;
     let database = Database::open(&path)?;
     say(out, format!("\nclosed the database and opened it again; asked again:\nQ: {}", question.text))?;
-    let again = answer(&database, question, Mode::Hybrid, out)?;
+    let again = answer(&database, question, BY_BOTH, out)?;
     database.close()?;
     let ranking = |hits: &[Hit]| hits.iter().map(|h| (h.id.clone(), h.score.to_bits())).collect::<Vec<_>>();
     if ranking(&again) != ranking(&after) {
@@ -99,13 +103,8 @@ fn ask(database: &Database, question: &Asked, mode: Mode) -> Outcome<Vec<Hit>> {
 }
 
 /// Asks, prints the answer with the ranks that led to it, and gives it back.
-fn answer(database: &Database, question: &Asked, mode: Mode, out: &mut Out) -> Outcome<Vec<Hit>> {
+fn answer(database: &Database, question: &Asked, (name, mode): (&str, Mode), out: &mut Out) -> Outcome<Vec<Hit>> {
     let hits = ask(database, question, mode)?;
-    let name = match mode {
-        Mode::Text => "text",
-        Mode::Vector => "vector",
-        Mode::Hybrid => "hybrid",
-    };
     if out.json() {
         out.object(&Answer { question: &question.text, mode: name, hits: hits.iter().map(HitLine).collect() })?;
         return Ok(hits);

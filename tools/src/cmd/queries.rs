@@ -4,7 +4,7 @@
 
 use super::search::Question;
 use crate::args::SearchArgs;
-use crate::jsonl::{Fields, Lines, value};
+use crate::jsonl::{Fields, Lines, source_name, value};
 use crate::npy;
 use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
 use clap::ValueEnum;
@@ -35,7 +35,9 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
                     tally.remarks += 1;
                     tally.remark = remark;
                 }
-                result.notes.iter().for_each(|n| note(format_args!("line {}: {n}", lines.number())));
+                if args.explain {
+                    result.notes.iter().for_each(|n| note(format_args!("line {}: {n}", lines.number())));
+                }
                 out.object(&Answer::of(&result))?;
             }
             Err(Failure::Refused { code, message }) => {
@@ -53,10 +55,10 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
         && rows.rows() > tally.lines()
     {
         let (rows, lines) = (Counted(rows.rows(), "row"), Counted(tally.lines(), "line"));
-        return Err(Failure::invalid(format!("--query-vectors has {rows} and {file} has {lines}; row i belongs to line i")));
+        return Err(Failure::invalid(format!("--query-vectors has {rows} and {} has {lines}; row i belongs to line i", source_name(file))));
     }
     out.flush()?;
-    tally.summary(file)
+    tally.summary(lines.name())
 }
 
 /// What a line asks, with the flags for the keys it lacks; and whether it has a vector of its own.

@@ -1,7 +1,7 @@
 //! `triune stats`: what the database holds, by collection.
 
 use crate::args::{StatsArgs, Target};
-use crate::output::{Out, Outcome};
+use crate::output::{Counted, Out, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use triune::CollectionStats;
@@ -62,8 +62,13 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
     }
     for (name, n) in &report.collections {
         out.line(format_args!(
-            "{name}: {} documents, {} sources, {} vectors, {} terms, {} tokens, {} segments",
-            n.documents, n.sources, n.vectors, n.terms, n.tokens, n.segments
+            "{name}: {}, {}, {}, {}, {}, {}",
+            Counted(n.documents, "document"),
+            Counted(n.sources, "source"),
+            Counted(n.vectors, "vector"),
+            Counted(n.terms, "term"),
+            Counted(n.tokens, "token"),
+            Counted(n.segments, "segment")
         ))?;
     }
     out.line(format_args!("{} bytes on disk, generation {}", report.bytes, report.generation))
