@@ -1,7 +1,7 @@
 //! The layer table: a module imports from lower floors only, and modules on one floor do not know each other.
 //!
 //! One crate cannot make the compiler enforce this, so the table is here and every path that starts at `crate` or climbs there by `super`
-//! is held against it. Files named `tests.rs` and `mod tests` blocks may look anywhere.
+//! is held against it. Test files and `mod tests` blocks may look anywhere.
 
 use crate::source::{SourceFile, Spanned, Token, closing, files, lex, matches_at, without_test_modules, word_at};
 use std::collections::BTreeMap;
@@ -32,13 +32,14 @@ const FLOORS: &[(&str, u32)] = &[
 ];
 
 /// Pairs that the floors would allow and the design does not: `retrieval` sees snapshots, never what lies below them.
-const STRANGERS: &[(&str, &[&str])] = &[("retrieval", &["io", "format", "segment", "wal", "manifest", "docstore", "tombstones", "inspect"])];
+const STRANGERS: &[(&str, &[&str])] =
+    &[("retrieval", &["io", "format", "segment", "wal", "manifest", "docstore", "tombstones", "inspect"])];
 
 /// Checks every import of `sources` (files below `src/`) and returns the offending edges, one line each.
 fn check(sources: &[SourceFile]) -> Vec<String> {
     let floors: BTreeMap<&str, u32> = FLOORS.iter().copied().collect();
     let mut offences = Vec::new();
-    for file in sources.iter().filter(|f| !f.path.ends_with("/tests.rs") && f.path != "src/lib.rs") {
+    for file in sources.iter().filter(|f| !f.is_tests() && f.path != "src/lib.rs") {
         let home = module_path(&file.path);
         let from = home[0].clone();
         let Some(floor) = floors.get(from.as_str()) else {

@@ -65,7 +65,8 @@ pub fn layouts(sources: &[SourceFile]) -> Result<BTreeMap<String, Layout>, Strin
             if !matches_at(&tokens, at, &["struct"]) || !matches_at(&tokens, at + 2, &["{"]) {
                 return Err(format!("{place} is not a struct with named fields"));
             }
-            let (fields, bytes) = fields(&tokens[at + 3..closing(&tokens, at + 2) - 1], &known, &found).map_err(|e| format!("{place}: {e}"))?;
+            let (fields, bytes) =
+                fields(&tokens[at + 3..closing(&tokens, at + 2) - 1], &known, &found).map_err(|e| format!("{place}: {e}"))?;
             let layout = Layout { file: file.path.clone(), fields, bytes };
             if found.insert(name.to_string(), layout).is_some() {
                 return Err(format!("{place} is defined twice"));
@@ -87,7 +88,8 @@ fn fields(body: &[Spanned], known: &BTreeMap<String, Value>, structs: &BTreeMap<
             if !matches_at(body, i + 1, &[":"]) {
                 return Err(format!("field {name} has no type"));
             }
-            let (kind, bytes) = size_of_type(body, i + 2, known, structs).ok_or(format!("the type of field {name} is unknown to this test"))?;
+            let (kind, bytes) =
+                size_of_type(body, i + 2, known, structs).ok_or(format!("the type of field {name} is unknown to this test"))?;
             fields.push(Field { name, offset, bytes, kind });
             offset += bytes;
             i += 2;

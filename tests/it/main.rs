@@ -9,6 +9,8 @@
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
+#![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
 mod format_spec;
 mod layers;

@@ -14,6 +14,11 @@ impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
         SourceFile { path: path.into(), text: text.into() }
     }
+
+    /// Whether it holds the unit tests of a module beside it: `tests.rs` or `<module>_tests.rs`.
+    pub fn is_tests(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
+    }
 }
 
 /// The root of the repository.

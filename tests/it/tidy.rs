@@ -4,7 +4,7 @@
 use crate::source::{self, SourceFile, Token, closing, files, lex, matches_at, without_test_modules, word_at};
 use std::collections::BTreeSet;
 
-/// Lines a file may have; `tests.rs` files may have more.
+/// Lines a file may have; files of unit tests may have more.
 const FILE_LINES_MAX: usize = 500;
 const TEST_FILE_LINES_MAX: usize = 900;
 
@@ -13,7 +13,7 @@ fn assert_clean(complaints: &[String]) {
 }
 
 fn code_of(file: &SourceFile) -> Vec<source::Spanned> {
-    if file.path.ends_with("/tests.rs") { Vec::new() } else { without_test_modules(lex(&file.text)) }
+    if file.is_tests() { Vec::new() } else { without_test_modules(lex(&file.text)) }
 }
 
 /// Files, maps and sockets: `std::fs` and `memmap2` belong to `src/io`, and `std::net` to nobody.
@@ -25,7 +25,10 @@ fn doors_outside_io(sources: &[SourceFile]) -> Vec<String> {
             let std_names: Vec<&str> = if !matches_at(&tokens, i, &["std", ":", ":"]) {
                 Vec::new()
             } else if matches_at(&tokens, i + 3, &["{"]) {
-                (i + 4..closing(&tokens, i + 3)).filter(|k| !matches_at(&tokens, k - 1, &[":"])).filter_map(|k| word_at(&tokens, k)).collect()
+                (i + 4..closing(&tokens, i + 3))
+                    .filter(|k| !matches_at(&tokens, k - 1, &[":"]))
+                    .filter_map(|k| word_at(&tokens, k))
+                    .collect()
             } else {
                 word_at(&tokens, i + 3).into_iter().collect()
             };
@@ -61,7 +64,7 @@ fn headers_and_sizes(sources: &[SourceFile]) -> Vec<String> {
         if !file.text.starts_with("//! ") {
             complaints.push(format!("{}:1: opens without a `//!` line that says what it is for", file.path));
         }
-        let limit = if file.path.ends_with("/tests.rs") { TEST_FILE_LINES_MAX } else { FILE_LINES_MAX };
+        let limit = if file.is_tests() { TEST_FILE_LINES_MAX } else { FILE_LINES_MAX };
         let lines = file.text.lines().count();
         if lines > limit {
             complaints.push(format!("{}: {lines} lines; at most {limit}", file.path));
