@@ -7,7 +7,9 @@ pub mod ids;
 pub mod io;
 pub mod options;
 pub mod ranking;
+pub mod retrieval;
 pub mod segment;
+pub mod vector;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use error::{Corruption, Error, ErrorCode, Result};

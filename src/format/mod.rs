@@ -6,5 +6,6 @@
 pub mod checksum;
 pub mod error;
 pub mod segment;
+pub mod vectors;
 
 pub use error::FormatError;

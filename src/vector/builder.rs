@@ -1,0 +1,51 @@
+//! Writes the vectors of one segment.
+
+use super::kernel;
+use crate::error::Result;
+use crate::format::segment::SectionKind;
+use crate::format::vectors::{encode_components, encode_inverse_norms, encode_rows};
+use crate::segment::SegmentWriter;
+
+/// Streams the vectors of one segment to its writer: section `Vectors` while rows are pushed, the small ones at the end. Keeps 12 bytes a
+/// vector in memory.
+#[derive(Debug)]
+pub struct VectorsBuilder {
+    dimension: u32,
+    rows: Vec<u32>,
+    inverse_norms: Vec<f64>,
+}
+
+impl VectorsBuilder {
+    /// Opens section `Vectors` for vectors of `dimension` components, at least 1. A segment without vectors is better off without it.
+    pub fn begin(out: &mut SegmentWriter, dimension: u32) -> Result<VectorsBuilder> {
+        assert!(dimension > 0, "a vector has at least one component");
+        out.begin(SectionKind::Vectors)?;
+        Ok(VectorsBuilder { dimension, rows: Vec::new(), inverse_norms: Vec::new() })
+    }
+
+    /// Appends the vector of `row`. Rows come in ascending order; those that are left out have no vector.
+    ///
+    /// # Panics
+    /// When `row` is not above the last one, or the vector has another dimension: the commit that took the vector checked it.
+    pub fn push(&mut self, out: &mut SegmentWriter, row: u32, vector: &[f32]) -> Result<()> {
+        assert_eq!(vector.len(), self.dimension as usize, "a collection's vectors have one dimension");
+        assert!(self.rows.last().is_none_or(|&last| last < row), "rows are pushed in ascending order");
+        self.rows.push(row);
+        self.inverse_norms.push(kernel::inverse_norm(vector));
+        out.write(&encode_components(vector))
+    }
+
+    /// Ends section `Vectors` and writes the others of a segment of `rows` rows.
+    ///
+    /// # Panics
+    /// When a row at or beyond `rows` was pushed.
+    pub fn finish(self, out: &mut SegmentWriter, rows: u32) -> Result<()> {
+        assert!(self.rows.last().is_none_or(|&last| last < rows), "vectors lie in the segment's rows");
+        let count = self.rows.len() as u64;
+        out.end(count, u64::from(self.dimension))?;
+        if count != u64::from(rows) {
+            out.section(SectionKind::VectorRows, count, u64::from(rows), &encode_rows(&self.rows))?;
+        }
+        out.section(SectionKind::VectorNorms, count, 0, &encode_inverse_norms(&self.inverse_norms))
+    }
+}

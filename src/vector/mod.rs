@@ -1,0 +1,28 @@
+//! Vectors: how near is a stored vector to the query's, exactly?
+//!
+//! Vectors are stored as given, with the inverse norm beside each. Every score that anyone sees is computed here from the query and the
+//! stored vector alone, so one vector has the same score, to the bit, in the memtable, in any segment and on any processor.
+//!
+//! This room never decides what is alive (the caller's closure does), never orders results (`crate::ranking` does) and never approximates.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `kernel/` | inner product and squared distance, the same bits everywhere |
+//! | `query.rs` | [`QueryVector`]: a query under its collection's metric |
+//! | `builder.rs` | [`VectorsBuilder`]: writes the vectors of a segment |
+//! | `reader.rs` | [`VectorsReader`]: reads and scans them |
+//!
+//! The bytes are in `crate::format::vectors`. Spec §12.
+
+pub mod kernel;
+
+mod builder;
+mod query;
+mod reader;
+
+pub use builder::VectorsBuilder;
+pub use query::QueryVector;
+pub use reader::VectorsReader;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Reads the vectors of one segment.
+
+use super::query::QueryVector;
+use crate::error::{Error, Result};
+use crate::format::error::FormatError;
+use crate::format::segment::SectionKind;
+use crate::format::vectors::{INVERSE_NORM_BYTES, VectorsShape, check_rows, view_components, view_inverse_norms, view_rows};
+use crate::segment::{Section, SegmentReader};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use zerocopy::little_endian::U32;
+
+/// Bytes of vectors that are read at once: large enough to make a system call cheap, small enough to stay in a processor's cache.
+const PIECE_BYTES: u64 = 1 << 20;
+/// The most adjacent rows that are scored by one call.
+const RUN_ROWS: usize = 64;
+
+/// The vectors of one open segment. Cheap to clone; `Send + Sync`. Vectors lie at positions, in ascending order of their rows.
+#[derive(Debug, Clone)]
+pub struct VectorsReader {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shape: VectorsShape,
+    /// Rows of the segment, those without a vector included.
+    rows: u32,
+    vectors: Section,
+    vector_rows: Option<Section>,
+    /// Set once the rows were found ascending and in bounds.
+    rows_checked: OnceLock<()>,
+    /// Missing only in a segment that lost its derived sections.
+    norms: Option<Section>,
+}
+
+impl VectorsReader {
+    /// Opens the vectors of a segment; `None` when it has none. O(1): what is in the sections is checked when it is first touched.
+    pub fn open(segment: &SegmentReader) -> Result<Option<VectorsReader>> {
+        let Some(vectors) = segment.section(SectionKind::Vectors) else { return Ok(None) };
+        let shape = VectorsShape::decode(vectors.items(), vectors.aux(), vectors.len()).map_err(|e| located(&vectors, e))?;
+        let vector_rows = segment.section(SectionKind::VectorRows);
+        let rows = match &vector_rows {
+            Some(s) => shape.decode_rows_entry(s.items(), s.aux(), s.len()).map_err(|e| located(s, e))?,
+            None => shape.count,
+        };
+        let norms = segment.section(SectionKind::VectorNorms);
+        if let Some(s) = &norms {
+            shape.decode_norms_entry(s.items(), s.len()).map_err(|e| located(s, e))?;
+        }
+        Ok(Some(VectorsReader { inner: Arc::new(Inner { shape, rows, vectors, vector_rows, rows_checked: OnceLock::new(), norms }) }))
+    }
+
+    /// Components of every vector.
+    pub fn dimension(&self) -> u32 {
+        self.inner.shape.dimension
+    }
+
+    /// How many rows have a vector, dead ones included.
+    pub fn count(&self) -> u32 {
+        self.inner.shape.count
+    }
+
+    /// Rows of the segment as the vectors know it; whoever opened the segment's documents compares the two.
+    pub fn rows(&self) -> u32 {
+        self.inner.rows
+    }
+
+    /// Whether `row` has a vector. O(log count), O(1) when every row has one.
+    pub fn contains(&self, row: u32) -> Result<bool> {
+        Ok(self.positions()?.position(row).is_some())
+    }
+
+    /// The vector of `row`, as it was given; `None` when it has none.
+    pub fn get(&self, row: u32) -> Result<Option<Cow<'_, [f32]>>> {
+        let Some(position) = self.positions()?.position(row) else { return Ok(None) };
+        Ok(Some(match self.vector_bytes(position..position + 1)? {
+            Cow::Borrowed(bytes) => view_components(bytes),
+            Cow::Owned(bytes) => Cow::Owned(view_components(&bytes).into_owned()),
+        }))
+    }
+
+    /// The score of the vector of `row`, the same bits as [`VectorsReader::scan`] gives; `None` when it has none.
+    pub fn score(&self, query: &QueryVector, row: u32) -> Result<Option<f64>> {
+        self.check_dimension(query)?;
+        let Some(position) = self.positions()?.position(row) else { return Ok(None) };
+        let bytes = self.vector_bytes(position..position + 1)?;
+        let norm_bytes = self.norm_bytes(query, position..position + 1)?;
+        let norms = view_inverse_norms(&norm_bytes).map_err(|e| located(&self.inner.vectors, e))?;
+        Ok(Some(query.score(&view_components(&bytes), norms.first().map_or(0.0, |norm| norm.get()))))
+    }
+
+    /// Scores every vector whose row `live` accepts, in ascending order of rows. `live` may be asked about a row more than once.
+    ///
+    /// Vectors are read in pieces of about 1 MiB, from the first to the last live one of each; nothing is allocated per row.
+    /// O(count of live vectors x dimension + count).
+    pub fn scan(&self, query: &QueryVector, live: impl Fn(u32) -> bool, mut sink: impl FnMut(u32, f64)) -> Result<()> {
+        self.check_dimension(query)?;
+        let positions = self.positions()?;
+        for piece in self.pieces() {
+            let mut span = piece;
+            let Some(first) = span.find(|&p| live(positions.row(p))) else { continue };
+            let last = span.rfind(|&p| live(positions.row(p))).unwrap_or(first);
+            self.scan_span(query, positions, first..last + 1, &live, &mut sink)?;
+        }
+        Ok(())
+    }
+
+    /// Every row that has a vector, with it, in ascending order: what a merge copies. Stops at the first error of `sink`.
+    pub fn for_each(&self, mut sink: impl FnMut(u32, &[f32]) -> Result<()>) -> Result<()> {
+        let positions = self.positions()?;
+        for piece in self.pieces() {
+            let bytes = self.vector_bytes(piece.clone())?;
+            let components = view_components(&bytes);
+            for (position, vector) in piece.zip(components.chunks_exact(self.dimension() as usize)) {
+                sink(positions.row(position), vector)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Scores the live vectors at the positions of `span`, run by run of adjacent ones.
+    fn scan_span(
+        &self,
+        query: &QueryVector,
+        positions: Positions<'_>,
+        span: Range<u32>,
+        live: &impl Fn(u32) -> bool,
+        sink: &mut impl FnMut(u32, f64),
+    ) -> Result<()> {
+        let bytes = self.vector_bytes(span.clone())?;
+        let components = view_components(&bytes);
+        let norm_bytes = self.norm_bytes(query, span.clone())?;
+        let norms = view_inverse_norms(&norm_bytes).map_err(|e| located(&self.inner.vectors, e))?;
+        let dimension = self.dimension() as usize;
+        let is_live = |at: usize| live(positions.row(span.start + at as u32));
+        let mut scores = [0.0; RUN_ROWS];
+        let mut at = 0;
+        while at < span.len() {
+            // Every `at` before the run's end is live: a run is as long as it gets, up to what `scores` holds.
+            let longest = RUN_ROWS.min(span.len() - at);
+            let run = (0..longest).find(|i| !is_live(at + i)).unwrap_or(longest);
+            let scores = &mut scores[..run];
+            query.score_rows(&components[at * dimension..(at + run) * dimension], |i| norms[at + i].get(), scores);
+            for (i, score) in scores.iter().enumerate() {
+                sink(positions.row(span.start + (at + i) as u32), *score);
+            }
+            // The row that ended a run short of the longest is dead, and was asked about just now.
+            at += if run < longest { run + 1 } else { run };
+        }
+        Ok(())
+    }
+
+    /// The positions, cut so that each piece has about [`PIECE_BYTES`].
+    fn pieces(&self) -> impl Iterator<Item = Range<u32>> {
+        let VectorsShape { count, .. } = self.inner.shape;
+        let step = (PIECE_BYTES / self.inner.shape.vector_bytes()).max(1) as u32;
+        (0..count.div_ceil(step)).map(move |i| i * step..count.min((i + 1).saturating_mul(step)))
+    }
+
+    fn vector_bytes(&self, positions: Range<u32>) -> Result<Cow<'_, [u8]>> {
+        let bytes = self.inner.shape.vector_bytes();
+        self.inner.vectors.read(u64::from(positions.start) * bytes..u64::from(positions.end) * bytes)
+    }
+
+    /// The inverse norms at `positions` when the query's metric needs them, else nothing.
+    fn norm_bytes(&self, query: &QueryVector, positions: Range<u32>) -> Result<Cow<'_, [u8]>> {
+        if !query.needs_norms() {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        let norms = self.inner.norms.as_ref().ok_or_else(|| self.inner.vectors.corrupt(0, "the segment has no VectorNorms section"))?;
+        norms.read(u64::from(positions.start) * INVERSE_NORM_BYTES..u64::from(positions.end) * INVERSE_NORM_BYTES)
+    }
+
+    /// Which row lies at which position. Checks the rows at first use.
+    fn positions(&self) -> Result<Positions<'_>> {
+        let Inner { vector_rows, rows, rows_checked, shape, .. } = &*self.inner;
+        let Some(section) = vector_rows else { return Ok(Positions::All(shape.count)) };
+        let vector_rows = view_rows(section.whole()?).map_err(|e| located(section, e))?;
+        if rows_checked.get().is_none() {
+            check_rows(vector_rows, *rows).map_err(|e| located(section, e))?;
+            rows_checked.get_or_init(|| ());
+        }
+        Ok(Positions::Some(vector_rows))
+    }
+
+    fn check_dimension(&self, query: &QueryVector) -> Result<()> {
+        if query.dimension() == self.dimension() as usize {
+            return Ok(());
+        }
+        Err(Error::SchemaMismatch(format!(
+            "the query vector has {} components, the collection's vectors have {}. Make the query with the embedder that made them",
+            query.dimension(),
+            self.dimension()
+        )))
+    }
+}
+
+/// The rows that have a vector, by position.
+#[derive(Debug, Clone, Copy)]
+enum Positions<'a> {
+    /// Every row of as many has one.
+    All(u32),
+    /// These have one, ascending.
+    Some(&'a [U32]),
+}
+
+impl Positions<'_> {
+    fn row(self, position: u32) -> u32 {
+        match self {
+            Positions::All(_) => position,
+            Positions::Some(rows) => rows[position as usize].get(),
+        }
+    }
+
+    fn position(self, row: u32) -> Option<u32> {
+        match self {
+            Positions::All(count) => (row < count).then_some(row),
+            Positions::Some(rows) => rows.binary_search_by_key(&row, |r| r.get()).ok().map(|position| position as u32),
+        }
+    }
+}
+
+fn located(section: &Section, e: FormatError) -> Error {
+    section.corrupt(e.offset, e.what)
+}
