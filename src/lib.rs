@@ -1,5 +1,6 @@
 //! Triune: an embedded retrieval database.
 
+pub mod docstore;
 pub mod document;
 pub mod error;
 pub mod format;
@@ -9,6 +10,7 @@ pub mod options;
 pub mod ranking;
 pub mod retrieval;
 pub mod segment;
+pub mod tombstones;
 pub mod vector;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};

@@ -4,8 +4,14 @@
 //! magic, version, checksum and limits in that order and returns a [`FormatError`] that says what was expected and what was found.
 
 pub mod checksum;
+pub mod docs;
+pub mod document;
 pub mod error;
+pub mod ids;
+pub mod row_hash;
 pub mod segment;
+pub mod sources;
+pub mod tombstones;
 pub mod vectors;
 
 pub use error::FormatError;

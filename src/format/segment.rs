@@ -205,11 +205,12 @@ impl SegmentHeader {
         if header.magic != SEGMENT_MAGIC {
             return Err(FormatError::new(0, "no segment starts here: its magic is missing"));
         }
+        // The checksum keeps its place in every version, so that a flipped bit of the version is damage and not a newer file.
+        let zeroed = SegmentHeader { crc: U32::new(0), ..header };
+        check_crc("segment header", 12, header.crc.get(), crc32(zeroed.as_bytes()))?;
         if header.major.get() > SEGMENT_MAJOR {
             return Err(FormatError::newer(8, format!("segment format {} is newer than {SEGMENT_MAJOR}", header.major)));
         }
-        let zeroed = SegmentHeader { crc: U32::new(0), ..header };
-        check_crc("segment header", 12, header.crc.get(), crc32(zeroed.as_bytes()))?;
         Ok(header)
     }
 }

@@ -16,4 +16,6 @@ pub use reader::{Section, SegmentReader};
 pub use writer::{SegmentSummary, SegmentWriter};
 
 #[cfg(test)]
+pub(crate) mod memory;
+#[cfg(test)]
 mod tests;
