@@ -6,12 +6,18 @@
 pub mod checksum;
 pub mod docs;
 pub mod document;
+pub mod effects;
 pub mod error;
+pub mod head;
 pub mod ids;
+pub mod manifest;
 pub mod row_hash;
 pub mod segment;
 pub mod sources;
 pub mod tombstones;
+pub mod varint;
 pub mod vectors;
+pub mod wal;
+pub mod witness;
 
 pub use error::FormatError;
