@@ -6,6 +6,7 @@
 use super::checksum::crc32;
 use super::error::FormatError;
 use super::segment::check_crc;
+use super::varint::{Reader, write_varint};
 use crate::ids::Uuid;
 use roaring::{RoaringBitmap, RoaringTreemap};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -173,8 +174,8 @@ pub fn encode_tombstones(dead: &RoaringBitmap, dead_df: &[(u32, u32)]) -> Vec<u8
     dead.serialize_into(&mut out).expect("memory takes every byte");
     let mut next = 0;
     for (ordinal, count) in dead_df {
-        put_varint(&mut out, ordinal - next);
-        put_varint(&mut out, *count);
+        write_varint(&mut out, u64::from(ordinal - next));
+        write_varint(&mut out, u64::from(*count));
         next = ordinal.saturating_add(1);
     }
     out
@@ -184,7 +185,7 @@ pub fn encode_tombstones(dead: &RoaringBitmap, dead_df: &[(u32, u32)]) -> Vec<u8
 pub fn decode_tombstones(bytes: &[u8], items: u64, rows: u32) -> Result<(RoaringBitmap, Vec<(u32, u32)>), FormatError> {
     let (head, rest) =
         TombstonesBody::read_from_prefix(bytes).map_err(|_| FormatError::new(0, "a body of tombstones has 8 bytes or more"))?;
-    let (bitmap, mut rest) = rest.split_at_checked(head.bitmap_length.get() as usize).ok_or_else(|| {
+    let (bitmap, rest) = rest.split_at_checked(head.bitmap_length.get() as usize).ok_or_else(|| {
         FormatError::new(0, format!("a bitmap of {} bytes does not fit into a body of {}", head.bitmap_length, bytes.len()))
     })?;
     let (dead, after) = decode_bitmap(bitmap).map_err(|e| e.shifted(8))?;
@@ -195,24 +196,29 @@ pub fn decode_tombstones(bytes: &[u8], items: u64, rows: u32) -> Result<(Roaring
         let what = format!("{} dead rows up to {:?}, expected {items} of a segment of {rows}", dead.len(), dead.max());
         return Err(FormatError::new(8, what));
     }
-    let mut dead_df = Vec::with_capacity((head.terms.get() as usize).min(rest.len() / 2));
+    let mut reader = Reader::new(rest);
+    let dead_df = decode_dead_df(&mut reader, head.terms.get(), dead.len()).map_err(|e| e.shifted((bytes.len() - rest.len()) as u64))?;
+    Ok((dead, dead_df))
+}
+
+/// Reads the dead document frequencies of `terms` terms in `dead` dead rows: all that is left.
+fn decode_dead_df(reader: &mut Reader<'_>, terms: u32, dead: u64) -> Result<Vec<(u32, u32)>, FormatError> {
+    // A term takes at least two bytes, so a number of terms too great ends with the bytes and allocates no more than they do.
+    let mut dead_df = Vec::with_capacity((terms as usize).min(reader.remaining() / 2));
     let mut next = 0u64;
-    for _ in 0..head.terms.get() {
-        let at = bytes.len() - rest.len();
-        let wrong = |what: String| FormatError::new(at, what);
-        let gap = varint(&mut rest).ok_or_else(|| wrong("a term's ordinal is cut off or too great".into()))?;
-        let count = varint(&mut rest).ok_or_else(|| wrong("a document frequency is cut off or too great".into()))?;
-        let ordinal = u32::try_from(next + u64::from(gap)).map_err(|_| wrong(format!("term {} is out of range", next + u64::from(gap))))?;
-        if count == 0 || u64::from(count) > dead.len() {
-            return Err(wrong(format!("term {ordinal} is in {count} dead rows of {}", dead.len())));
-        }
+    for _ in 0..terms {
+        let at = reader.position();
+        let gap = reader.varint("the ordinal of a term")?;
+        let ordinal = next.checked_add(gap).and_then(|o| u32::try_from(o).ok());
+        let ordinal = ordinal.ok_or_else(|| FormatError::new(at, format!("the term {gap} after term {next} is out of range")))?;
+        let count = reader.varint("a dead document frequency")?;
+        let fits = u32::try_from(count).ok().filter(|c| *c > 0 && count <= dead);
+        let count = fits.ok_or_else(|| FormatError::new(at, format!("term {ordinal} is in {count} dead rows of {dead}")))?;
         dead_df.push((ordinal, count));
         next = u64::from(ordinal) + 1;
     }
-    if !rest.is_empty() {
-        return Err(FormatError::new(bytes.len() - rest.len(), format!("{} bytes are left after the last term", rest.len())));
-    }
-    Ok((dead, dead_df))
+    reader.finish("the body of tombstones")?;
+    Ok(dead_df)
 }
 
 /// Encodes a set of seqs. Empty parts, which the library may keep, are left out.
@@ -258,27 +264,4 @@ fn decode_bitmap(bytes: &[u8]) -> Result<(RoaringBitmap, &[u8]), FormatError> {
     let bitmap = RoaringBitmap::deserialize_from(&mut rest)
         .map_err(|e| FormatError::new(0, format!("{} bytes are not a roaring bitmap: {e}", bytes.len())))?;
     Ok((bitmap, rest))
-}
-
-/// LEB128: seven bits a byte, the lowest first, bit 7 set on all but the last.
-fn put_varint(out: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Reads what [`put_varint`] wrote; `None` when it is cut off or does not fit.
-fn varint(bytes: &mut &[u8]) -> Option<u32> {
-    let mut value = 0u64;
-    for shift in (0..35).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return u32::try_from(value).ok();
-        }
-    }
-    None
 }
