@@ -10,6 +10,7 @@ pub mod options;
 pub mod ranking;
 pub mod retrieval;
 pub mod segment;
+pub mod text;
 pub mod tombstones;
 pub mod vector;
 
