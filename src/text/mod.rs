@@ -18,7 +18,7 @@
 //! | `reader.rs` | [`TextReader`] and [`TermStream`]: sections to terms and postings |
 //! | `merge.rs` | [`merge_text`]: the text of several segments to that of one |
 //! | `bm25.rs` | the arithmetic of both scorers |
-//! | `search.rs` | [`search`]: exhaustive evaluation over all parts |
+//! | `search.rs` | [`search()`]: exhaustive evaluation over all parts |
 //!
 //! Spec §11.
 
