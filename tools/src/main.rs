@@ -1,2 +1,39 @@
-//! The command line.
-fn main() {}
+//! `triune`: the command line of the retrieval database.
+//!
+//! Results go to stdout, for people or as JSON lines with `--json`; progress, notes and errors go to stderr. The exit status says what kind
+//! of error ended a command. Nothing here knows a file of the database: every command is a few calls of the library.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `args.rs` | every form of every command, in one place |
+//! | `output.rs` | stdout, notes, errors and their exit statuses |
+//! | `jsonl.rs` | the line format of documents, both ways |
+//! | `npy.rs` | vectors from NumPy files, row by row |
+//! | `cmd/` | one file a command, each with a `run` |
+
+mod args;
+mod cmd;
+mod jsonl;
+mod npy;
+mod output;
+
+use clap::Parser;
+use output::{Failure, Out};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let mut out = Out::new(args.json);
+    let outcome = cmd::run(&args.command, &mut out);
+    // Results that were found before an error stand before its message.
+    let flushed = out.flush();
+    match outcome.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough: `triune scan db | head` is no error.
+        Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        Err(Failure::Refused { code, message }) => {
+            output::report(args.json, code, &message);
+            ExitCode::from(code.exit_status())
+        }
+    }
+}

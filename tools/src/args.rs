@@ -1,0 +1,382 @@
+//! Every form of every command. These forms are stable: other programs rely on them.
+//!
+//! What a later version will know is accepted here under its final name, hidden from the help, and refused by the command as "not yet":
+//! so a script learns from one InvalidArgument, not from a usage error, that it is ahead of its time.
+
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use triune::{Durability, Metric, Scorer};
+
+/// An embedded retrieval database: documents, vectors and full text in one directory, changed by one atomic commit.
+#[derive(Debug, Parser)]
+#[command(name = "triune", version, arg_required_else_help = true, after_help = EXIT_STATUSES)]
+pub(crate) struct Args {
+    /// Print JSON lines instead of text for people.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUSES: &str = "Exit status: 0 success, 1 other, 2 usage, 10 NotFound, 11 AlreadyExists, 12 Locked, 13 Corrupt, 14 UnsupportedVersion,\n\
+    15 SchemaMismatch, 16 EmbedderMismatch, 17 InvalidArgument, 18 DuplicateId, 19 LimitExceeded, 20 ReadOnly, 21 DiskFull,\n\
+    22 OutcomeUnknown, 23 Io, 130 Interrupted.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the main job on real text: commit, search by text, by vector and by both, delete, restart
+    Demo(DemoArgs),
+    /// Make a database, or add a collection to one
+    Create(CreateArgs),
+    /// Load documents from JSON lines
+    Load(LoadArgs),
+    /// Search by text, by vector or by both
+    Search(Box<SearchArgs>),
+    /// Print documents by id
+    Get(GetArgs),
+    /// Print every document, in insertion order
+    Scan(ScanArgs),
+    /// Count the documents
+    Count(CountArgs),
+    /// Insert or replace documents in one commit
+    Put(PutArgs),
+    /// Merge metadata into one document, or replace its text or vector
+    Patch(PatchArgs),
+    /// Delete documents by id or by source, or all of them
+    Delete(DeleteArgs),
+    /// Print what the database holds
+    Stats(StatsArgs),
+    /// Show how text is cut into tokens
+    Analyze(AnalyzeArgs),
+    /// Merge each collection into one segment and remove what is dead
+    Compact(CompactArgs),
+    /// Say what each file of a database is and holds, also when the database does not open
+    Inspect(InspectArgs),
+}
+
+/// The database and the collection that a command is about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Target {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// The collection
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(crate) collection: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Where to make the database; it must not exist. Default: a new directory among the temporary files
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CreateArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Components of every vector, 1 to 65,535. Default: as many as the first vector has
+    #[arg(long, value_name = "N")]
+    pub(crate) dim: Option<u32>,
+    /// How vectors are compared
+    #[arg(long, value_enum, default_value_t = MetricName::Cosine)]
+    pub(crate) metric: MetricName,
+    /// How text is cut into tokens: word
+    #[arg(long, value_name = "A", default_value = "word")]
+    pub(crate) analyzer: String,
+    /// The scorer of text searches that do not name one
+    #[arg(long, value_enum, default_value_t = ScorerName::Lucene)]
+    pub(crate) scorer: ScorerName,
+    /// How entities are found in text
+    #[arg(long, value_enum, default_value_t = ExtractorName::None)]
+    pub(crate) extractor: ExtractorName,
+    /// The metadata key that names a document's source. Default: file_hash
+    #[arg(long, value_name = "K")]
+    pub(crate) source_key: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// JSON lines, one document each: {"id","text","metadata","vector","source"}; `-` reads stdin. Blank lines are skipped
+    #[arg(value_name = "FILE.jsonl|-")]
+    pub(crate) file: String,
+    /// Vectors in a NumPy file (f16, f32 or f64, C order); row i belongs to line i, blank lines not counted
+    #[arg(long, value_name = "FILE.npy")]
+    pub(crate) vectors: Option<PathBuf>,
+    /// The fields whose texts, joined by a blank line, are the document's text
+    #[arg(long, value_name = "F,F", value_delimiter = ',', default_value = "text")]
+    pub(crate) text_field: Vec<String>,
+    /// Take every other key of a line into the metadata, as it stands
+    #[arg(long)]
+    pub(crate) rest_to_metadata: bool,
+    /// Lines a commit
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) batch: u64,
+    /// When a commit counts: `sync` survives a power cut, `buffered` the end of this process
+    #[arg(long, value_enum, default_value_t = DurabilityName::Sync)]
+    pub(crate) durability: DurabilityName,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SearchArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The words to search for
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: Option<String>,
+    /// `hybrid` fuses both; without a query vector it is `text`
+    #[arg(long, value_enum, default_value_t = ModeName::Hybrid)]
+    pub(crate) mode: ModeName,
+    /// What `hybrid` fuses
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LEG,LEG", default_values_t = [Leg::Vector, Leg::Text])]
+    pub(crate) legs: Vec<Leg>,
+    /// The query vector: a JSON array, or @FILE with one (or with the one row of a .npy file)
+    #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
+    pub(crate) vector: Option<String>,
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) filter: Option<String>,
+    /// How many hits
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    pub(crate) k: usize,
+    /// Compare with every vector instead of walking an index
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// The scorer of the text search. Default: the collection's
+    #[arg(long, value_enum)]
+    pub(crate) scorer: Option<ScorerName>,
+    #[arg(long, value_name = "1|2", hide = true)]
+    pub(crate) hops: Option<u8>,
+    /// How widely to walk a vector index. Without effect so far: every vector search is exact
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ef: Option<u64>,
+    #[arg(long, value_name = "dense|text", hide = true)]
+    pub(crate) rerank: Option<String>,
+    /// Say on stderr what shaped the answer
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Answer each line {"query","vector","mode","k","scorer","exact"} with one line of JSON, all from one snapshot; `-` reads stdin
+    #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
+    pub(crate) queries: Option<String>,
+    /// Query vectors in a NumPy file; row i belongs to line i of --queries
+    #[arg(long, value_name = "FILE.npy", requires = "queries")]
+    pub(crate) query_vectors: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The ids
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+    /// Print vectors too
+    #[arg(long)]
+    pub(crate) vectors: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) filter: Option<String>,
+    /// Print vectors too (with --json)
+    #[arg(long)]
+    pub(crate) vectors: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CountArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) filter: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// One document as `load` reads it; `-` reads one or many from stdin, all in one commit
+    #[arg(value_name = "JSON|-")]
+    pub(crate) document: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PatchArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The document to change
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// {"metadata","text","vector"}: metadata keys are merged, null deletes one; "vector":null removes the vector. `-` reads stdin
+    #[arg(value_name = "JSON|-")]
+    pub(crate) patch: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(override_usage = DELETE_USAGE)]
+#[command(group = ArgGroup::new("what").args(["ids", "source", "filter", "all"]))]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// A document; may be repeated. An id that does not exist is no error
+    #[arg(long = "id", value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) ids: Vec<String>,
+    /// Every document of this source
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    pub(crate) source: Option<String>,
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) filter: Option<String>,
+    /// Every document; the collection and its schema stay
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatsArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// This collection only. Default: all of them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) collection: Option<String>,
+    /// Also what takes a pass over the collection to count
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+/// What `triune delete` takes, less what it does not know yet.
+pub(crate) const DELETE_USAGE: &str = "triune delete [OPTIONS] DB ((--id ID)... | --source S | --all)";
+
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "triune analyze [OPTIONS] --analyzer A [FILE|-]")]
+pub(crate) struct AnalyzeArgs {
+    /// The analyzer: word
+    #[arg(long, value_name = "A", required_unless_present = "extractor", conflicts_with = "extractor")]
+    pub(crate) analyzer: Option<String>,
+    #[arg(long, value_name = "X", hide = true)]
+    pub(crate) extractor: Option<String>,
+    /// JSON lines {"text"}; `-`, the default, reads stdin. Each is answered by one line {"tokens"}
+    #[arg(value_name = "FILE|-", default_value = "-")]
+    pub(crate) file: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompactArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// One file of it, by name. Default: all
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MetricName {
+    Cosine,
+    Dot,
+    L2,
+}
+
+impl From<MetricName> for Metric {
+    fn from(name: MetricName) -> Metric {
+        match name {
+            MetricName::Cosine => Metric::Cosine,
+            MetricName::Dot => Metric::Dot,
+            MetricName::L2 => Metric::L2,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ScorerName {
+    Okapi,
+    Lucene,
+}
+
+impl From<ScorerName> for Scorer {
+    fn from(name: ScorerName) -> Scorer {
+        match name {
+            ScorerName::Okapi => Scorer::Okapi,
+            ScorerName::Lucene => Scorer::Lucene,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExtractorName {
+    None,
+    #[value(hide = true)]
+    Compat,
+    #[value(hide = true)]
+    Rules,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeName {
+    Vector,
+    Text,
+    Hybrid,
+    #[value(hide = true)]
+    Graph,
+    #[value(hide = true)]
+    Ppr,
+    #[value(hide = true)]
+    Docsgpt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Leg {
+    Vector,
+    Text,
+    #[value(hide = true)]
+    Graph,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DurabilityName {
+    Sync,
+    Buffered,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Durability {
+        match name {
+            DurabilityName::Sync => Durability::Sync,
+            DurabilityName::Buffered => Durability::Buffered,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_forms_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_nothing_that_does_not_exist_yet() {
+        let mut command = Args::command();
+        for sub in command.get_subcommands_mut() {
+            let help = sub.render_long_help().to_string();
+            for absent in ["--filter", "--hops", "--rerank", "graph", "ppr", "docsgpt", "compat", "rules", "fsck", "ingest", "salvage"] {
+                assert!(!help.contains(absent), "`triune {} --help` names {absent}", sub.get_name());
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! `triune compact`: one segment a collection, nothing dead, no file that nothing names.
+
+use crate::args::CompactArgs;
+use crate::output::{Out, Outcome};
+
+pub(crate) fn run(args: &CompactArgs, out: &mut Out) -> Outcome<()> {
+    let database = super::open_for_writing(&args.database)?;
+    let before = database.snapshot().bytes_on_disk()?;
+    let compacted = database.compact();
+    let after = database.snapshot().bytes_on_disk();
+    database.close()?;
+    compacted?;
+    let after = after?;
+    match out.json() {
+        true => out.object(&serde_json::json!({ "bytes_before": before, "bytes": after })),
+        false => out.line(format_args!("compacted: {before} bytes before, {after} after")),
+    }
+}

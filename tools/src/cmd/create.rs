@@ -1,0 +1,53 @@
+//! `triune create`: makes the database when it does not exist, and adds the collection when it does.
+
+use crate::args::{CreateArgs, ExtractorName};
+use crate::output::{Failure, Out, Outcome};
+use triune::{Database, Error, ErrorCode, Schema};
+
+pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
+    // Everything is checked before the first file is made.
+    let schema = schema(args)?;
+    let (database, made) = match Database::create(&args.target.database) {
+        Ok(database) => (database, true),
+        Err(Error::AlreadyExists(_)) => (super::open_for_writing(&args.target.database)?, false),
+        Err(other) => return Err(other.into()),
+    };
+    let name = &args.target.collection;
+    let created = database.create_collection(name, schema.clone());
+    database.close()?;
+    created.map_err(|error| {
+        let exists = error.code() == ErrorCode::AlreadyExists;
+        Failure::from(error).reworded(|m| match exists {
+            true => format!("{m}. Nothing was changed; `--collection NAME` adds another collection"),
+            false => m,
+        })
+    })?;
+    let path = args.target.database.display();
+    if out.json() {
+        return out.object(&serde_json::json!({ "database": path.to_string(), "collection": name, "made": made, "schema": schema }));
+    }
+    let dimension = schema.dimension.map_or("vectors as long as the first".to_string(), |d| format!("{d}-dimensional vectors"));
+    out.line(format_args!("{} {path}", if made { "created" } else { "opened" }))?;
+    out.line(format_args!(
+        "added collection {name}: {dimension}, metric {}, analyzer {}, scorer {}",
+        schema.metric, schema.analyzer, schema.scorer
+    ))
+}
+
+fn schema(args: &CreateArgs) -> Outcome<Schema> {
+    if args.extractor != ExtractorName::None {
+        return Err(Failure::not_yet("an extractor of entities (--extractor none is the default)"));
+    }
+    let mut schema = Schema {
+        dimension: args.dim,
+        metric: args.metric.into(),
+        analyzer: args.analyzer.parse()?,
+        scorer: args.scorer.into(),
+        ..Schema::default()
+    };
+    if let Some(key) = &args.source_key {
+        schema.source_key = key.clone();
+    }
+    schema.validate()?;
+    Ok(schema)
+}

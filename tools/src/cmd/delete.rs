@@ -1,0 +1,33 @@
+//! `triune delete`: documents by id or by source, or all of them. What is not there counts as none.
+
+use crate::args::{Args, DELETE_USAGE, DeleteArgs};
+use crate::output::{Counted, Out, Outcome};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use triune::WriteBatch;
+
+pub(crate) fn run(args: &DeleteArgs, out: &mut Out) -> Outcome<()> {
+    super::no_filter(args.filter.as_ref())?;
+    if args.ids.is_empty() && args.source.is_none() && !args.all {
+        let message = "what to delete is not said: give --id ID, --source S or --all";
+        Args::command().override_usage(DELETE_USAGE).error(ErrorKind::MissingRequiredArgument, message).exit();
+    }
+    let name = &args.target.collection;
+    let mut batch = WriteBatch::new();
+    if args.all {
+        batch.clear(name);
+    } else if let Some(source) = &args.source {
+        batch.delete_source(name, source);
+    } else {
+        batch.delete(name, args.ids.clone());
+    }
+    let database = super::open_for_writing(&args.target.database)?;
+    super::collection(&database.snapshot(), &args.target)?;
+    let committed = database.commit(batch);
+    database.close()?;
+    let deleted = committed?.outcomes.iter().map(|o| o.deleted).sum();
+    match out.json() {
+        true => out.object(&serde_json::json!({ "deleted": deleted })),
+        false => out.line(format_args!("deleted {}", Counted(deleted, "document"))),
+    }
+}

@@ -1,0 +1,208 @@
+//! `triune demo`: the main job on real text. Commits, answers by text, by vector and by both, deletes, restarts, and answers again.
+//!
+//! The passages, the questions and the vectors of both ship inside the binary (see `demo/README.md` for where they come from), so it needs
+//! neither a model nor a network.
+
+use super::search::{HitLine, ranks};
+use crate::args::DemoArgs;
+use crate::jsonl::{Fields, Form, value};
+use crate::npy::Rows;
+use crate::output::{Failure, Out, Outcome, excerpt};
+use serde::Serialize;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use triune::{Database, Document, ErrorCode, Hit, Mode, Schema, Search};
+
+const PASSAGES: &str = include_str!("../../../demo/passages.jsonl");
+const PASSAGE_VECTORS: &[u8] = include_bytes!("../../../demo/passages.npy");
+const QUESTIONS: &str = include_str!("../../../demo/questions.jsonl");
+const QUESTION_VECTORS: &[u8] = include_bytes!("../../../demo/questions.npy");
+
+const COLLECTION: &str = "main";
+const QUESTIONS_SHOWN: usize = 3;
+const HITS_SHOWN: usize = 3;
+
+const BY_TEXT: (&str, Mode) = ("text", Mode::Text);
+const BY_VECTOR: (&str, Mode) = ("vector", Mode::Vector);
+const BY_BOTH: (&str, Mode) = ("hybrid", Mode::Hybrid);
+
+#[derive(Serialize)]
+struct Asked {
+    #[serde(rename = "query")]
+    text: String,
+    vector: Vec<f32>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    question: &'a str,
+    mode: &'a str,
+    hits: Vec<HitLine<'a>>,
+}
+
+pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
+    let (passages, questions) = (passages()?, questions()?);
+    let directory = directory(args.directory.as_deref())?;
+    let path = directory.join("db");
+    let shown = path.display().to_string();
+
+    let database = Database::create(&path)?;
+    commit(&database, passages, &shown, out)?;
+    for question in questions.iter().take(QUESTIONS_SHOWN) {
+        say(out, format!("\nQ: {}", question.text))?;
+        for mode in [BY_TEXT, BY_VECTOR, BY_BOTH] {
+            answer(&database, question, mode, out)?;
+        }
+    }
+    let Some(question) = questions.first() else { return Err(broken("there is no question")) };
+    let before = ask(&database, question, BY_BOTH.1)?;
+    let Some(best) = before.first() else { return Err(broken("the first question has no answer")) };
+    let gone = best.id.clone();
+    let deleted = database.delete(COLLECTION, vec![gone.clone()])?;
+    say(out, format!("\ndeleted {gone}, the best answer to the first question; asked again:\nQ: {}", question.text))?;
+    if out.json() {
+        out.object(&json!({ "deleted": deleted }))?;
+    }
+    let after = answer(&database, question, BY_BOTH, out)?;
+    if after.iter().any(|h| h.id == gone) {
+        return Err(broken("a deleted passage was found"));
+    }
+    database.close()?;
+    let database = Database::open(&path)?;
+    say(out, format!("\nclosed the database and opened it again; asked again:\nQ: {}", question.text))?;
+    let again = answer(&database, question, BY_BOTH, out)?;
+    database.close()?;
+    let ranking = |hits: &[Hit]| hits.iter().map(|h| (h.id.clone(), h.score.to_bits())).collect::<Vec<_>>();
+    if ranking(&again) != ranking(&after) {
+        return Err(broken("the answer changed with the restart"));
+    }
+    say(out, "   the same answer as before the restart")?;
+    let file = write_questions(&directory, &questions)?;
+    farewell(&shown, &file, &gone, &again, out)
+}
+
+fn commit(database: &Database, passages: Vec<Document>, path: &str, out: &mut Out) -> Outcome<()> {
+    let dimension = passages.first().and_then(|d| d.vector.as_ref()).map(|v| v.len() as u32);
+    let (count, bytes) = (passages.len(), passages.iter().map(|d| d.text.len()).sum::<usize>());
+    database.create_collection(COLLECTION, Schema { dimension, ..Schema::default() })?;
+    let commit = database.put(COLLECTION, passages)?;
+    if out.json() {
+        return out.object(&json!({ "committed": count, "lsn": commit.lsn.0, "database": path }));
+    }
+    out.line(format_args!(
+        "committed {count} passages of Wikipedia ({bytes} bytes of text, a vector of {} components each)\nin one atomic commit, number {}, to {path}",
+        dimension.unwrap_or(0),
+        commit.lsn
+    ))
+}
+
+fn ask(database: &Database, question: &Asked, mode: Mode) -> Outcome<Vec<Hit>> {
+    let search =
+        Search { query: Some(question.text.clone()), vector: Some(question.vector.clone()), mode, k: HITS_SHOWN, ..Search::default() };
+    Ok(database.snapshot().collection(COLLECTION)?.search(&search)?.hits)
+}
+
+/// Asks, prints the answer with the ranks that led to it, and gives it back.
+fn answer(database: &Database, question: &Asked, (name, mode): (&str, Mode), out: &mut Out) -> Outcome<Vec<Hit>> {
+    let hits = ask(database, question, mode)?;
+    if out.json() {
+        out.object(&Answer { question: &question.text, mode: name, hits: hits.iter().map(HitLine).collect() })?;
+        return Ok(hits);
+    }
+    for (i, hit) in hits.iter().enumerate() {
+        let label = if i == 0 { format!("by {name}") } else { String::new() };
+        out.line(format_args!("   {label:9}  {}. {:.4}  {}  [{}]", i + 1, hit.score, hit.id, ranks(&hit.retrievers)))?;
+        out.line(format_args!("                 {}", excerpt(&hit.text, 110)))?;
+    }
+    if hits.is_empty() {
+        out.line(format_args!("   by {name}: nothing"))?;
+    }
+    Ok(hits)
+}
+
+fn farewell(path: &str, questions: &Path, gone: &str, left: &[Hit], out: &mut Out) -> Outcome<()> {
+    if out.json() {
+        return out.object(&json!({ "database": path, "questions": questions.display().to_string() }));
+    }
+    let program = quoted(&std::env::args().next().unwrap_or_else(|| "triune".into()));
+    let (db, questions) = (quoted(path), quoted(&questions.display().to_string()));
+    let some = quoted(left.first().map_or(gone, |h| &h.id));
+    out.line(format_args!(
+        "\nThe database is {path}. Try next:\n\
+         \x20 {program} search {db} \"who directed the film\"\n\
+         \x20 {program} search {db} --queries {questions} --json\n\
+         \x20 {program} get {db} {some}\n\
+         \x20 {program} stats {db}\n\
+         \x20 {program} delete {db} --id {some}"
+    ))
+}
+
+/// Text for people; with `--json` the objects say it all.
+fn say(out: &mut Out, text: impl std::fmt::Display) -> Outcome<()> {
+    if out.json() { Ok(()) } else { out.line(text) }
+}
+
+/// The passages as `triune load --text-field title,text --rest-to-metadata --vectors passages.npy` reads them.
+fn passages() -> Outcome<Vec<Document>> {
+    let form = Form::new(&["title".to_string(), "text".to_string()], true)?;
+    let mut rows = Rows::from_reader(PASSAGE_VECTORS, "demo/passages.npy")?;
+    let mut documents = Vec::new();
+    for line in PASSAGES.lines() {
+        let mut document = form.document(line)?;
+        document.vector = rows.next_row()?;
+        documents.push(document);
+    }
+    Ok(documents)
+}
+
+fn questions() -> Outcome<Vec<Asked>> {
+    let mut rows = Rows::from_reader(QUESTION_VECTORS, "demo/questions.npy")?;
+    let mut questions = Vec::new();
+    for line in QUESTIONS.lines() {
+        let text = Fields::parse(line)?.get("text").ok_or_else(|| broken("a question has no text"))?;
+        let vector = rows.next_row()?.ok_or_else(|| broken("a question has no vector"))?;
+        questions.push(Asked { text: value("text", text, "a string")?, vector });
+    }
+    Ok(questions)
+}
+
+/// The directory given, or a new one among the temporary files.
+fn directory(given: Option<&Path>) -> Outcome<PathBuf> {
+    if let Some(directory) = given {
+        std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory.display(), &e))?;
+        return Ok(directory.to_path_buf());
+    }
+    let parent = std::env::temp_dir();
+    for attempt in 0..10_000u32 {
+        let directory = parent.join(format!("triune-demo-{}-{attempt}", std::process::id()));
+        match std::fs::create_dir(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(Failure::file(directory.display(), &e)),
+        }
+    }
+    Err(Failure::Refused { code: ErrorCode::AlreadyExists, message: format!("{} is full of demos; name a directory", parent.display()) })
+}
+
+/// Leaves the questions with their vectors beside the database, so that hybrid search can be tried by hand.
+fn write_questions(directory: &Path, questions: &[Asked]) -> Outcome<PathBuf> {
+    let mut lines = Vec::new();
+    for question in questions {
+        serde_json::to_writer(&mut lines, question).expect("a question is JSON, and memory takes it");
+        lines.push(b'\n');
+    }
+    let file = directory.join("questions.jsonl");
+    std::fs::write(&file, lines).map_err(|e| Failure::file(file.display(), &e))?;
+    Ok(file)
+}
+
+/// As a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// What the demo shows did not hold.
+fn broken(what: &str) -> Failure {
+    Failure::Refused { code: ErrorCode::Corrupt, message: format!("the demo did not go as promised: {what}") }
+}

@@ -1,0 +1,205 @@
+//! `triune load`: documents from JSON lines, so many lines a commit, one `put` a line.
+//!
+//! Lines are counted twice: by their place in the file (for messages) and without the blank ones (for commits and for rows of vectors).
+//! Memory is one batch and one line.
+
+use super::interrupt::Interrupt;
+use crate::args::LoadArgs;
+use crate::jsonl::{Form, Lines};
+use crate::npy;
+use crate::output::{Counted, Failure, Out, Outcome};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Instant;
+use triune::{Database, Document, Durability, ErrorCode, Schema, WriteBatch};
+
+pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
+    let form = Form::new(&args.text_field, args.rest_to_metadata)?;
+    let lines = Lines::open(&args.file)?;
+    let vectors = args.vectors.as_deref().map(npy::open).transpose()?;
+    let database = super::open_for_writing(&args.target.database)?;
+    let schema = super::collection(&database.snapshot(), &args.target)?.schema().clone();
+    let interrupt = Interrupt::install(lines.name(), out.json())?;
+    let progress = progress(&args.file);
+    let started = Instant::now();
+
+    let mut loader = Loader {
+        database: &database,
+        collection: &args.target.collection,
+        durability: args.durability.into(),
+        batch: WriteBatch::new(),
+        batch_lines: 0,
+        batch_starts: 1,
+        batch_max: args.batch,
+        schema,
+        lines,
+        vectors,
+        interrupt: &interrupt,
+        progress: &progress,
+        reading: true,
+    };
+    let loaded = loader.run(&form, out);
+    progress.finish_and_clear();
+    let closed = interrupt.close(|| database.close());
+    loaded?;
+    closed?;
+    if !out.json() {
+        let committed = interrupt.committed();
+        let seconds = started.elapsed().as_secs_f64();
+        out.line(format_args!(
+            "loaded {} into {} in {seconds:.2} s ({:.0} lines/s)",
+            Counted(committed, "line"),
+            args.target.collection,
+            committed as f64 / seconds.max(1e-9)
+        ))?;
+    }
+    Ok(())
+}
+
+struct Loader<'a> {
+    database: &'a Database,
+    collection: &'a str,
+    durability: Durability,
+    batch: WriteBatch,
+    batch_lines: u64,
+    /// Number of the batch's first line in the file.
+    batch_starts: u64,
+    batch_max: u64,
+    /// As stored, with the dimension once a vector has fixed it.
+    schema: Schema,
+    lines: Lines,
+    vectors: Option<npy::Rows<BufReader<File>>>,
+    interrupt: &'a Interrupt,
+    progress: &'a ProgressBar,
+    /// Whether someone still reads the `--json` lines. A load goes on without.
+    reading: bool,
+}
+
+impl Loader<'_> {
+    fn run(&mut self, form: &Form, out: &mut Out) -> Outcome<()> {
+        loop {
+            self.interrupt.check()?;
+            let read = match self.lines.next_line() {
+                Ok(None) => break,
+                Ok(Some(line)) => form.document(line),
+                Err(failure) => Err(failure),
+            };
+            let document = read.and_then(|d| self.complete(d)).map_err(|f| self.at_line(f))?;
+            if self.batch_lines == 0 {
+                self.batch_starts = self.lines.number();
+            }
+            // One put a line: a later line of the same id replaces an earlier one, also inside a batch.
+            self.batch.put(self.collection, vec![document]);
+            self.batch_lines += 1;
+            if self.batch_lines == self.batch_max {
+                self.commit(out)?;
+            }
+        }
+        self.no_rows_left()?;
+        self.commit(out)
+    }
+
+    /// Adds the line's row of `--vectors`, and checks what a commit would refuse without knowing the line.
+    fn complete(&mut self, mut document: Document) -> Outcome<Document> {
+        if let Some(rows) = &mut self.vectors {
+            if document.vector.is_some() {
+                return Err(Failure::invalid("the line has a key \"vector\" and --vectors has a row for it; give one of them"));
+            }
+            let row = rows.next_row()?;
+            document.vector =
+                Some(row.ok_or_else(|| {
+                    Failure::invalid(format!("--vectors has {}, and this line is beyond them", Counted(rows.rows(), "row")))
+                })?);
+        }
+        document.validate()?;
+        if let Some(vector) = &document.vector {
+            let length = vector.len() as u32;
+            let dimension = *self.schema.dimension.get_or_insert(length);
+            if length != dimension {
+                let message = format!("the vector has {length} components; those of {} have {dimension}", self.collection);
+                return Err(Failure::Refused { code: ErrorCode::SchemaMismatch, message });
+            }
+        }
+        if let (Some(source), Some(metadata)) = (&document.source, &document.metadata)
+            && let Some(named) = metadata.string(&self.schema.source_key)
+            && named != *source
+        {
+            let key = &self.schema.source_key;
+            return Err(Failure::invalid(format!(
+                "the source is {source:?} and the metadata's {key:?} is {named:?}; they name one source"
+            )));
+        }
+        Ok(document)
+    }
+
+    /// At the end of the lines: every row of `--vectors` must have had its line, or nothing of the last batch is committed.
+    fn no_rows_left(&mut self) -> Outcome<()> {
+        let Some(rows) = &self.vectors else { return Ok(()) };
+        let lines = self.interrupt.committed() + self.batch_lines;
+        match rows.rows() == lines {
+            true => Ok(()),
+            false => Err(self.at_line(Failure::invalid(format!(
+                "--vectors has {} and the lines end here after {}; row i belongs to line i",
+                Counted(rows.rows(), "row"),
+                Counted(lines, "line")
+            )))),
+        }
+    }
+
+    fn commit(&mut self, out: &mut Out) -> Outcome<()> {
+        if self.batch_lines == 0 {
+            return Ok(());
+        }
+        let batch = std::mem::replace(&mut self.batch, WriteBatch::new());
+        let (database, durability) = (self.database, self.durability);
+        self.interrupt.commit(self.batch_lines, || database.commit_with(batch, durability).map_err(|e| self.at_batch(e.into())))?;
+        self.batch_lines = 0;
+        self.progress.set_position(self.lines.bytes());
+        self.progress.set_message(format!("{} lines committed", self.interrupt.committed()));
+        if out.json() && self.reading {
+            let told = out.object(&serde_json::json!({ "committed": self.interrupt.committed() })).and_then(|()| out.flush());
+            match told {
+                Err(Failure::OutputClosed) => self.reading = false,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A failure of the line read last.
+    fn at_line(&self, failure: Failure) -> Failure {
+        let place = format!("{}, line {}", self.lines.name(), self.lines.number());
+        self.placed(failure, &place)
+    }
+
+    /// A failure of the batch as a whole.
+    fn at_batch(&self, failure: Failure) -> Failure {
+        let place = format!("{}, lines {} to {}", self.lines.name(), self.batch_starts, self.lines.number());
+        self.placed(failure, &place)
+    }
+
+    fn placed(&self, failure: Failure, place: &str) -> Failure {
+        let committed = match self.interrupt.committed() {
+            0 => "Nothing was committed".to_string(),
+            1 => "1 line is committed, none after it".to_string(),
+            n => format!("{n} lines are committed, none after them"),
+        };
+        // Of a commit whose outcome is unknown nobody can say that it is not there.
+        let unknown = matches!(failure, Failure::Refused { code: ErrorCode::OutcomeUnknown, .. });
+        failure.reworded(|message| match unknown {
+            true => format!("{place}: {message}. {} before these are committed", Counted(self.interrupt.committed(), "line")),
+            false => format!("{place}: {message}. {committed}"),
+        })
+    }
+}
+
+/// Bytes read of the file, or only lines when its length is not known. Drawn on a terminal only.
+fn progress(file: &str) -> ProgressBar {
+    let length = (file != "-").then(|| std::fs::metadata(file).ok().filter(|m| m.is_file()).map(|m| m.len())).flatten();
+    let (bar, template) = match length {
+        Some(bytes) => (ProgressBar::new(bytes), "{bar:30} {percent:>3}% {msg} {eta}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {msg}"),
+    };
+    bar.with_style(ProgressStyle::with_template(template).expect("the templates are constant and parse"))
+}

@@ -1,0 +1,96 @@
+//! One file a command. What several of them need stands here: opening a database so that the message says what to run next.
+
+mod analyze;
+mod compact;
+mod count;
+mod create;
+mod delete;
+mod demo;
+mod get;
+mod inspect;
+mod interrupt;
+mod load;
+mod patch;
+mod put;
+mod queries;
+mod scan;
+mod search;
+mod stats;
+
+use crate::args::{Command, Target};
+use crate::output::{Failure, Out, Outcome, note};
+use std::path::Path;
+use triune::{Collection, Database, ErrorCode, Snapshot};
+
+/// Runs one command.
+pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
+    match command {
+        Command::Demo(args) => demo::run(args, out),
+        Command::Create(args) => create::run(args, out),
+        Command::Load(args) => load::run(args, out),
+        Command::Search(args) => search::run(args, out),
+        Command::Get(args) => get::run(args, out),
+        Command::Scan(args) => scan::run(args, out),
+        Command::Count(args) => count::run(args, out),
+        Command::Put(args) => put::run(args, out),
+        Command::Patch(args) => patch::run(args, out),
+        Command::Delete(args) => delete::run(args, out),
+        Command::Stats(args) => stats::run(args, out),
+        Command::Analyze(args) => analyze::run(args, out),
+        Command::Compact(args) => compact::run(args, out),
+        Command::Inspect(args) => inspect::run(args, out),
+    }
+}
+
+/// Opens without writing anything, so that it works beside a writer.
+fn open_for_reading(path: &Path) -> Outcome<Database> {
+    opened(Database::open_read_only(path), path)
+}
+
+/// Opens as the one writer.
+fn open_for_writing(path: &Path) -> Outcome<Database> {
+    opened(Database::open(path), path)
+}
+
+fn opened(result: triune::Result<Database>, path: &Path) -> Outcome<Database> {
+    let database = result.map_err(|error| {
+        let missing = error.code() == ErrorCode::NotFound;
+        Failure::from(error).reworded(|message| match missing && !message.contains("triune create") {
+            true => format!("{message}. Make a database with `triune create {}`", path.display()),
+            false => message,
+        })
+    })?;
+    if let Some(torn) = &database.recovery().torn_tail {
+        note(format_args!("recovered after a crash: {torn}"));
+    }
+    Ok(database)
+}
+
+/// The collection that a command is about, or an error that says how to make it.
+fn collection(snapshot: &Snapshot, target: &Target) -> Outcome<Collection> {
+    snapshot.collection(&target.collection).map_err(|error| {
+        let missing = error.code() == ErrorCode::NotFound;
+        Failure::from(error).reworded(|message| match missing {
+            true => format!(
+                "{message}. There {}. Make it with `triune create {} --collection {}`",
+                names(&snapshot.collections()),
+                target.database.display(),
+                target.collection
+            ),
+            false => message,
+        })
+    })
+}
+
+fn names(collections: &[String]) -> String {
+    match collections {
+        [] => "is no collection".into(),
+        [one] => format!("is one collection, {one}"),
+        many => format!("are the collections {}", many.join(", ")),
+    }
+}
+
+/// Refuses `--filter`, which a later version brings.
+fn no_filter(filter: Option<&String>) -> Outcome<()> {
+    filter.map_or(Ok(()), |_| Err(Failure::not_yet("--filter")))
+}

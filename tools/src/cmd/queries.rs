@@ -1,0 +1,180 @@
+//! `triune search --queries`: many questions, one process, one snapshot; one line of JSON out for each line in, in the order asked.
+//!
+//! A bad line is answered in its place and ends nothing; the first one decides the exit status.
+
+use super::search::Question;
+use crate::args::SearchArgs;
+use crate::jsonl::{Fields, Lines, source_name, value};
+use crate::npy;
+use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
+use clap::ValueEnum;
+use serde::Serialize;
+use std::time::Duration;
+use triune::{Collection, ErrorCode, Search, SearchResult};
+
+pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out) -> Outcome<()> {
+    let mut lines = Lines::open(file)?;
+    let mut vectors = args.query_vectors.as_deref().map(npy::open).transpose()?;
+    let database = super::open_for_reading(&args.target.database)?;
+    let snapshot = database.snapshot();
+    let collection = super::collection(&snapshot, &args.target)?;
+    let mut tally = Tally::default();
+    loop {
+        let asked = match lines.next_line() {
+            Ok(None) => break,
+            Ok(Some(line)) => question(flags, line),
+            Err(failure) => Err(failure),
+        };
+        // The row is taken for a bad line too, so that the next line meets its own.
+        let row = vectors.as_mut().map(npy::Rows::next_row).transpose()?;
+        let answer = asked.and_then(|(q, own)| with_row(q, own, row)).and_then(|q| ask(&collection, q, args.explain));
+        match answer {
+            Ok((result, remark)) => {
+                tally.took.push(result.took);
+                if let Some(remark) = remark {
+                    tally.remarks += 1;
+                    tally.remark = remark;
+                }
+                if args.explain {
+                    result.notes.iter().for_each(|n| note(format_args!("line {}: {n}", lines.number())));
+                }
+                out.object(&Answer::of(&result))?;
+            }
+            Err(Failure::Refused { code, message }) => {
+                out.object(&serde_json::json!({ "error": ErrorObject { code: code.as_str(), message: &message } }))?;
+                tally.refuse(lines.number(), code, message);
+            }
+            Err(closed) => return Err(closed),
+        }
+        if file == "-" {
+            // Whoever writes our stdin may wait for each answer.
+            out.flush()?;
+        }
+    }
+    if let Some(rows) = &vectors
+        && rows.rows() > tally.lines()
+    {
+        let (rows, lines) = (Counted(rows.rows(), "row"), Counted(tally.lines(), "line"));
+        return Err(Failure::invalid(format!("--query-vectors has {rows} and {} has {lines}; row i belongs to line i", source_name(file))));
+    }
+    out.flush()?;
+    tally.summary(lines.name())
+}
+
+/// What a line asks, with the flags for the keys it lacks; and whether it has a vector of its own.
+fn question(flags: &Question, line: &str) -> Outcome<(Question, bool)> {
+    let fields = Fields::parse(line)?;
+    let mut q = flags.clone();
+    for (key, raw) in fields.0.iter().filter(|(_, raw)| raw.get() != "null") {
+        match &**key {
+            "query" => q.query = Some(value(key, raw, "a string")?),
+            "vector" => q.vector = Some(value(key, raw, "an array of numbers")?),
+            "mode" => q.mode = named(key, &value::<String>(key, raw, "a string")?)?,
+            "scorer" => q.scorer = Some(named(key, &value::<String>(key, raw, "a string")?)?),
+            "k" => q.k = value(key, raw, "a whole number, 0 or more")?,
+            "exact" => q.exact = value(key, raw, "true or false")?,
+            // Every vector search is exact so far, which no width of a walk changes.
+            "ef" => drop(value::<std::num::NonZeroU64>(key, raw, "a whole number, 1 or more")?),
+            "filter" | "hops" | "rerank" => return Err(Failure::not_yet(format_args!("the key {key:?}"))),
+            _ => {
+                return Err(Failure::invalid(format!("unknown key {key:?}; a line has query, vector, mode, k, scorer, exact and ef")));
+            }
+        }
+    }
+    Ok((q, fields.get("vector").is_some()))
+}
+
+fn named<T: ValueEnum>(key: &str, name: &str) -> Outcome<T> {
+    T::from_str(name, false).map_err(|_| {
+        let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value).filter(|v| !v.is_hide_set());
+        let known: Vec<String> = values.map(|v| v.get_name().to_string()).collect();
+        Failure::invalid(format!("the key {key:?} holds {name:?}; known: {}", known.join(", ")))
+    })
+}
+
+/// Adds the line's row of `--query-vectors`: `None` without the flag, `Some(None)` when the rows have run out.
+fn with_row(mut q: Question, own: bool, row: Option<Option<Vec<f32>>>) -> Outcome<Question> {
+    match row {
+        None => Ok(q),
+        Some(_) if own => Err(Failure::invalid("the line has a key \"vector\" and --query-vectors has a row for it; give one of them")),
+        Some(None) => Err(Failure::invalid("--query-vectors has no row for this line")),
+        Some(row) => {
+            q.vector = row;
+            Ok(q)
+        }
+    }
+}
+
+fn ask(collection: &Collection, q: Question, explain: bool) -> Outcome<(SearchResult, Option<&'static str>)> {
+    let (search, remark) = q.search()?;
+    // The answer is ids and scores, so no text is fetched for it.
+    Ok((collection.search(&Search { bodies: false, explain, ..search })?, remark))
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    hits: Vec<IdScore<'a>>,
+    retrievers: &'a [&'static str],
+    took_us: u64,
+}
+
+#[derive(Serialize)]
+struct IdScore<'a> {
+    id: &'a str,
+    score: f64,
+}
+
+impl Answer<'_> {
+    fn of(result: &SearchResult) -> Answer<'_> {
+        let hits = result.hits.iter().map(|h| IdScore { id: &h.id, score: h.score }).collect();
+        Answer { hits, retrievers: &result.retrievers, took_us: u64::try_from(result.took.as_micros()).unwrap_or(u64::MAX) }
+    }
+}
+
+/// What happened so far.
+#[derive(Default)]
+struct Tally {
+    took: Vec<Duration>,
+    refused: u64,
+    first: Option<(u64, ErrorCode, String)>,
+    remarks: u64,
+    remark: &'static str,
+}
+
+impl Tally {
+    fn refuse(&mut self, line: u64, code: ErrorCode, message: String) {
+        self.refused += 1;
+        self.first.get_or_insert((line, code, message));
+    }
+
+    fn lines(&self) -> u64 {
+        self.took.len() as u64 + self.refused
+    }
+
+    fn summary(mut self, file: &str) -> Outcome<()> {
+        if self.remarks > 0 {
+            note(format_args!("{}: {}", Counted(self.remarks, "line"), self.remark));
+        }
+        let total: Duration = self.took.iter().sum();
+        self.took.sort_unstable();
+        let percentile = |p: usize| self.took.get((self.took.len() * p).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default();
+        if !self.took.is_empty() {
+            note(format_args!(
+                "{} in {:.3} s: {:.0} queries/s, p50 {:.3} ms, p99 {:.3} ms",
+                if self.took.len() == 1 { "1 query".to_string() } else { format!("{} queries", self.took.len()) },
+                total.as_secs_f64(),
+                self.took.len() as f64 / total.as_secs_f64().max(1e-9),
+                percentile(50).as_secs_f64() * 1e3,
+                percentile(99).as_secs_f64() * 1e3
+            ));
+        }
+        match self.first {
+            None => Ok(()),
+            Some((line, code, message)) => {
+                let (refused, all) = (self.refused, Counted(self.refused + self.took.len() as u64, "line"));
+                let message = format!("{file}, line {line}: {message}. {refused} of {all} got an error, the others their answer");
+                Err(Failure::Refused { code, message })
+            }
+        }
+    }
+}

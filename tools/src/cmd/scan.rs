@@ -1,0 +1,25 @@
+//! `triune scan`: every document, in insertion order.
+
+use crate::args::ScanArgs;
+use crate::jsonl::Line;
+use crate::output::{Out, Outcome, excerpt};
+
+/// Characters of a text that people see.
+const EXCERPT_CHARS: usize = 100;
+
+pub(crate) fn run(args: &ScanArgs, out: &mut Out) -> Outcome<()> {
+    super::no_filter(args.filter.as_ref())?;
+    let database = super::open_for_reading(&args.target.database)?;
+    let snapshot = database.snapshot();
+    let collection = super::collection(&snapshot, &args.target)?;
+    for document in collection.scan().with_vectors(args.vectors) {
+        let document = document?;
+        if out.json() {
+            out.object(&Line { document: &document, vectors: args.vectors })?;
+        } else {
+            let source = document.source.as_deref().map(|s| format!("  [{s}]")).unwrap_or_default();
+            out.line(format_args!("{}{source}  {}", document.id, excerpt(&document.text, EXCERPT_CHARS)))?;
+        }
+    }
+    Ok(())
+}

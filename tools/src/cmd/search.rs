@@ -1,0 +1,172 @@
+//! `triune search`: one question, or with `--queries` many (see `queries.rs`).
+
+use crate::args::{Leg, ModeName, ScorerName, SearchArgs};
+use crate::jsonl::Verbatim;
+use crate::npy;
+use crate::output::{Failure, Out, Outcome, excerpt, note};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::path::Path;
+use triune::{Hit, Mode, RetrieverRank, Search};
+
+/// Characters of a hit's text that people see.
+const EXCERPT_CHARS: usize = 200;
+
+pub(crate) fn run(args: &SearchArgs, out: &mut Out) -> Outcome<()> {
+    let question = Question::from_flags(args)?;
+    if let Some(file) = &args.queries {
+        return super::queries::run(args, &question, file, out);
+    }
+    let (search, remark) = question.search()?;
+    let search = Search { explain: args.explain, ..search };
+    let database = super::open_for_reading(&args.target.database)?;
+    let snapshot = database.snapshot();
+    let result = super::collection(&snapshot, &args.target)?.search(&search)?;
+    if let Some(remark) = remark {
+        note(remark);
+    }
+    if args.explain {
+        result.notes.iter().for_each(note);
+    }
+    for hit in &result.hits {
+        match out.json() {
+            true => out.object(&HitLine(hit))?,
+            false => print(hit, out)?,
+        }
+    }
+    if result.hits.is_empty() && !out.json() {
+        note("no hits");
+    }
+    Ok(())
+}
+
+fn print(hit: &Hit, out: &mut Out) -> Outcome<()> {
+    let source = hit.source.as_deref().map(|s| format!("  source {s}")).unwrap_or_default();
+    out.line(format_args!("{:>3}. {}  score {:.4}{source}  ({})", hit.rank + 1, hit.id, hit.score, ranks(&hit.retrievers)))?;
+    match excerpt(&hit.text, EXCERPT_CHARS) {
+        text if text.is_empty() => Ok(()),
+        text => out.line(format_args!("     {text}")),
+    }
+}
+
+/// Which retrievers found a hit: `text #1 (4.2101), vector #3 (0.7120)`, counted from 1 for people.
+pub(crate) fn ranks(retrievers: &[RetrieverRank]) -> String {
+    let each: Vec<String> = retrievers.iter().map(|r| format!("{} #{} ({:.4})", r.name, r.rank + 1, r.score)).collect();
+    each.join(", ")
+}
+
+/// What is asked, before it is known whether it makes sense.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) query: Option<String>,
+    pub(crate) vector: Option<Vec<f32>>,
+    pub(crate) mode: ModeName,
+    pub(crate) k: usize,
+    pub(crate) scorer: Option<ScorerName>,
+    pub(crate) exact: bool,
+    legs: Vec<Leg>,
+}
+
+impl Question {
+    fn from_flags(args: &SearchArgs) -> Outcome<Question> {
+        super::no_filter(args.filter.as_ref())?;
+        if args.hops.is_some() {
+            return Err(Failure::not_yet("--hops"));
+        }
+        if args.rerank.is_some() {
+            return Err(Failure::not_yet("--rerank"));
+        }
+        if args.legs.contains(&Leg::Graph) {
+            return Err(Failure::not_yet("the leg graph"));
+        }
+        Ok(Question {
+            query: args.query.clone(),
+            vector: args.vector.as_deref().map(vector).transpose()?,
+            mode: args.mode,
+            k: args.k,
+            scorer: args.scorer,
+            exact: args.exact,
+            legs: args.legs.clone(),
+        })
+    }
+
+    /// The library's form of the question, and what the user should know about it. A mode ignores the input it does not use.
+    pub(crate) fn search(self) -> Outcome<(Search, Option<&'static str>)> {
+        let (mode, remark) = match self.mode {
+            ModeName::Vector if self.vector.is_none() => {
+                return Err(Failure::invalid("mode vector needs a query vector (--vector, or the key \"vector\" of a line)"));
+            }
+            ModeName::Text if self.query.is_none() => {
+                return Err(Failure::invalid("mode text needs a query (QUERY, or the key \"query\" of a line)"));
+            }
+            ModeName::Vector => (Mode::Vector, None),
+            ModeName::Text => (Mode::Text, None),
+            ModeName::Hybrid => self.hybrid()?,
+            ModeName::Graph => return Err(Failure::not_yet("mode graph")),
+            ModeName::Ppr => return Err(Failure::not_yet("mode ppr")),
+            ModeName::Docsgpt => return Err(Failure::not_yet("mode docsgpt")),
+        };
+        let search = Search {
+            query: self.query.filter(|_| mode != Mode::Vector),
+            vector: self.vector.filter(|_| mode != Mode::Text),
+            mode,
+            k: self.k,
+            exact: self.exact,
+            scorer: self.scorer.map(Into::into),
+            ..Search::default()
+        };
+        Ok((search, remark))
+    }
+
+    /// What hybrid comes to with the legs and the input that are there.
+    fn hybrid(&self) -> Outcome<(Mode, Option<&'static str>)> {
+        let by_vector = self.legs.contains(&Leg::Vector);
+        let by_text = self.legs.contains(&Leg::Text);
+        let (vector, text) = (self.vector.is_some() && by_vector, self.query.is_some() && by_text);
+        match (vector, text) {
+            (true, true) => Ok((Mode::Hybrid, None)),
+            (false, true) if by_vector => Ok((Mode::Text, Some("no query vector was given, so mode hybrid searches by text alone"))),
+            (true, false) if by_text => Ok((Mode::Vector, Some("no query text was given, so mode hybrid searches by vector alone"))),
+            (false, true) => Ok((Mode::Text, None)),
+            (true, false) => Ok((Mode::Vector, None)),
+            (false, false) => Err(Failure::invalid("nothing to search for: give a query, a query vector or both")),
+        }
+    }
+}
+
+/// Reads `--vector JSON|@FILE`.
+fn vector(argument: &str) -> Outcome<Vec<f32>> {
+    let parse = |json: &str, what: &str| {
+        serde_json::from_str(json).map_err(|e| Failure::invalid(format!("{what} is not a JSON array of numbers: {e}")))
+    };
+    let Some(file) = argument.strip_prefix('@') else { return parse(argument, "--vector") };
+    if Path::new(file).extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        return npy::open(Path::new(file))?.only_row();
+    }
+    parse(&crate::jsonl::read_all(file)?, file)
+}
+
+/// A hit as `--json` prints it.
+pub(crate) struct HitLine<'a>(pub(crate) &'a Hit);
+
+impl Serialize for HitLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let hit = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &hit.id)?;
+        map.serialize_entry("score", &hit.score)?;
+        map.serialize_entry("rank", &hit.rank)?;
+        map.serialize_entry("text", &hit.text)?;
+        map.serialize_entry("metadata", &hit.metadata.as_ref().map(Verbatim))?;
+        map.serialize_entry("source", &hit.source)?;
+        map.serialize_entry("retrievers", &Ranks(&hit.retrievers))?;
+        map.end()
+    }
+}
+
+struct Ranks<'a>(&'a [RetrieverRank]);
+
+impl Serialize for Ranks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|r| (r.name, serde_json::json!({ "rank": r.rank, "score": r.score }))))
+    }
+}

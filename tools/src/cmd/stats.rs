@@ -1,0 +1,75 @@
+//! `triune stats`: what the database holds, by collection.
+
+use crate::args::{StatsArgs, Target};
+use crate::output::{Counted, Out, Outcome};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use triune::CollectionStats;
+
+#[derive(Serialize)]
+struct Report {
+    collections: BTreeMap<String, Numbers>,
+    bytes: u64,
+    generation: u64,
+}
+
+#[derive(Serialize)]
+struct Numbers {
+    documents: u64,
+    sources: u64,
+    vectors: u64,
+    terms: u64,
+    tokens: u64,
+    entities: u64,
+    mentions: u64,
+    relations: u64,
+    segments: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cooccurrences: Option<u64>,
+}
+
+impl Numbers {
+    fn of(stats: &CollectionStats, full: bool) -> Numbers {
+        Numbers {
+            documents: stats.documents,
+            sources: stats.sources,
+            vectors: stats.vectors,
+            terms: stats.terms,
+            tokens: stats.tokens,
+            entities: stats.entities,
+            mentions: stats.mentions,
+            relations: stats.relations,
+            segments: stats.segments,
+            // No entities are kept so far, so none occur together.
+            cooccurrences: full.then_some(0),
+        }
+    }
+}
+
+pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
+    let database = super::open_for_reading(&args.database)?;
+    let snapshot = database.snapshot();
+    let names = args.collection.clone().map_or_else(|| snapshot.collections(), |name| vec![name]);
+    let mut collections = BTreeMap::new();
+    for name in names {
+        let target = Target { database: args.database.clone(), collection: name.clone() };
+        let stats = super::collection(&snapshot, &target)?.stats()?;
+        collections.insert(name, Numbers::of(&stats, args.full));
+    }
+    let report = Report { collections, bytes: snapshot.bytes_on_disk()?, generation: snapshot.generation().0 };
+    if out.json() {
+        return out.object(&report);
+    }
+    for (name, n) in &report.collections {
+        out.line(format_args!(
+            "{name}: {}, {}, {}, {}, {}, {}",
+            Counted(n.documents, "document"),
+            Counted(n.sources, "source"),
+            Counted(n.vectors, "vector"),
+            Counted(n.terms, "term"),
+            Counted(n.tokens, "token"),
+            Counted(n.segments, "segment")
+        ))?;
+    }
+    out.line(format_args!("{} bytes on disk, generation {}", report.bytes, report.generation))
+}

@@ -1,0 +1,205 @@
+//! What the commands say: results to stdout, notes and errors to stderr, and the exit status that an error means.
+
+use serde::Serialize;
+use std::fmt::{self, Display};
+use std::io::{self, BufWriter, StdoutLock, Write};
+use triune::{Error, ErrorCode};
+
+/// The result of a command, or of a part of one.
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// With a message for the user, and the exit status of `code`.
+    Refused {
+        /// The stable code that the library, the command line and other bindings share.
+        code: ErrorCode,
+        /// What happened, what was not changed, what to do next.
+        message: String,
+    },
+    /// The reader of our stdout went away.
+    OutputClosed,
+}
+
+impl Failure {
+    /// An argument, or a line of input, that has no meaning.
+    pub(crate) fn invalid(message: impl Into<String>) -> Failure {
+        Failure::Refused { code: ErrorCode::InvalidArgument, message: message.into() }
+    }
+
+    /// Something that was named does not exist.
+    pub(crate) fn not_found(message: impl Into<String>) -> Failure {
+        Failure::Refused { code: ErrorCode::NotFound, message: message.into() }
+    }
+
+    /// A stable form whose meaning a later version brings.
+    pub(crate) fn not_yet(what: impl Display) -> Failure {
+        Failure::invalid(format!("not yet: this version does not know {what}. Nothing was changed"))
+    }
+
+    /// What the operating system said about a file that the user named.
+    pub(crate) fn file(name: impl Display, error: &io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::NotFound {
+            return Failure::not_found(format!("there is no file {name}"));
+        }
+        Failure::Refused { code: ErrorCode::Io, message: format!("{name}: {error}") }
+    }
+
+    /// The same failure with a message made from its message.
+    pub(crate) fn reworded(self, reword: impl FnOnce(String) -> String) -> Failure {
+        match self {
+            Failure::Refused { code, message } => Failure::Refused { code, message: reword(message) },
+            Failure::OutputClosed => Failure::OutputClosed,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let code = error.code();
+        // The code stands before the message, so the words that say the same are left out.
+        let message = match error {
+            Error::NotFound(m)
+            | Error::AlreadyExists(m)
+            | Error::Locked(m)
+            | Error::UnsupportedVersion(m)
+            | Error::SchemaMismatch(m)
+            | Error::EmbedderMismatch(m)
+            | Error::InvalidArgument(m)
+            | Error::DuplicateId(m)
+            | Error::LimitExceeded(m)
+            | Error::ReadOnly(m)
+            | Error::DiskFull(m)
+            | Error::OutcomeUnknown(m)
+            | Error::Poisoned(m)
+            | Error::Interrupted(m) => m,
+            damage @ Error::Corrupt(_) => damage.to_string().trim_start_matches("corrupt: ").to_string(),
+            system @ Error::Io { .. } => system.to_string(),
+            other => other.to_string(),
+        };
+        Failure::Refused { code, message }
+    }
+}
+
+/// Stdout, buffered.
+pub(crate) struct Out {
+    writer: BufWriter<StdoutLock<'static>>,
+    json: bool,
+}
+
+impl Out {
+    /// Takes stdout for the whole run.
+    pub(crate) fn new(json: bool) -> Out {
+        Out { writer: BufWriter::with_capacity(64 << 10, io::stdout().lock()), json }
+    }
+
+    /// Whether `--json` was given.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// One line of text.
+    pub(crate) fn line(&mut self, text: impl Display) -> Outcome<()> {
+        writeln!(self.writer, "{text}").map_err(closed)
+    }
+
+    /// One line of JSON.
+    pub(crate) fn object(&mut self, value: &impl Serialize) -> Outcome<()> {
+        serde_json::to_writer(&mut self.writer, value).map_err(|e| closed(e.into()))?;
+        self.writer.write_all(b"\n").map_err(closed)
+    }
+
+    /// Hands everything to the reader now.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        self.writer.flush().map_err(closed)
+    }
+}
+
+fn closed(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe { Failure::OutputClosed } else { Error::io("writing to stdout", error).into() }
+}
+
+/// Says on stderr why the command ended. With `--json` a second line says it as JSON.
+pub(crate) fn report(json: bool, code: ErrorCode, message: &str) {
+    // Nobody is left to tell when stderr fails too.
+    let mut stderr = io::stderr().lock();
+    let _ = writeln!(stderr, "error[{code}]: {message}");
+    if json {
+        let _ = writeln!(stderr, "{}", serde_json::json!({ "error": ErrorObject { code: code.as_str(), message } }));
+    }
+}
+
+/// The JSON form of an error.
+#[derive(Debug, Serialize)]
+pub(crate) struct ErrorObject<'a> {
+    pub(crate) code: &'a str,
+    pub(crate) message: &'a str,
+}
+
+/// A remark for people, on stderr.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "note: {text}");
+}
+
+/// A number of things, with the right form of the noun: `1 line`, `2 lines`.
+pub(crate) struct Counted<'a>(pub(crate) u64, pub(crate) &'a str);
+
+impl Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
+    }
+}
+
+/// The beginning of `text` on one line: at most `chars` characters, runs of white space as one space.
+pub(crate) fn excerpt(text: &str, chars: usize) -> String {
+    let mut short = String::new();
+    let mut left = chars;
+    for (i, word) in text.split_whitespace().enumerate() {
+        let gap = usize::from(i > 0);
+        if left <= gap {
+            short.push('…');
+            return short;
+        }
+        if gap == 1 {
+            short.push(' ');
+        }
+        left -= gap;
+        let end = word.char_indices().nth(left).map_or(word.len(), |(at, _)| at);
+        short.push_str(&word[..end]);
+        if end < word.len() {
+            short.push('…');
+            return short;
+        }
+        left -= word.chars().count();
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_ends_on_a_character_and_says_that_it_is_one() {
+        assert_eq!(excerpt("a  b\n\tc", 10), "a b c");
+        assert_eq!(excerpt("straße überall", 5), "straß…");
+        assert_eq!(excerpt("ab cd", 4), "ab c…");
+        assert_eq!(excerpt("ab cd", 2), "ab…");
+        assert_eq!(excerpt("日本語", 3), "日本語");
+        assert_eq!(excerpt("", 3), "");
+    }
+
+    #[test]
+    fn a_library_error_keeps_its_code_and_says_it_once() {
+        let Failure::Refused { code, message } = Failure::from(Error::NotFound("nothing at /x".into())) else {
+            panic!("an error is a refusal");
+        };
+        assert_eq!((code, message.as_str()), (ErrorCode::NotFound, "nothing at /x"));
+        let Failure::Refused { code, message } = Failure::from(Error::corrupt("HEAD", 7, "bad magic")) else {
+            panic!("an error is a refusal");
+        };
+        assert_eq!(code, ErrorCode::Corrupt);
+        assert!(message.starts_with("HEAD at byte 7: bad magic"), "{message}");
+    }
+}
