@@ -22,7 +22,7 @@ compile_error!("Triune's promises rest on fsync of a directory, which it knows h
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
-/// use triune::io::{Directory, File, FsDirectory};
+/// use triune::io::{Directory, FsDirectory};
 ///
 /// let scratch = tempfile::tempdir()?;
 /// let directory = FsDirectory::create(scratch.path().join("notes.triune"))?;
