@@ -15,9 +15,9 @@ impl SourceFile {
         SourceFile { path: path.into(), text: text.into() }
     }
 
-    /// Whether it holds the unit tests of a module beside it: `tests.rs` or `<module>_tests.rs`.
+    /// Whether it holds the unit tests of a module beside it: `tests.rs`, `<module>_tests.rs`, or a file in a folder `tests`.
     pub fn is_tests(&self) -> bool {
-        self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
+        self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs") || self.path.contains("/tests/")
     }
 }
 

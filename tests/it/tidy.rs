@@ -125,6 +125,23 @@ fn broken_links(pages: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<Stri
     complaints
 }
 
+/// Files and folders that a page names in code marks are there.
+fn missing_paths(pages: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for page in pages {
+        for (number, line) in page.text.lines().enumerate() {
+            let named = line.split('`').skip(1).step_by(2).filter(|name| {
+                ["src/", "tools/", "tests/", "docs/", "demo/"].iter().any(|folder| name.starts_with(folder))
+                    && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/._-".contains(c))
+            });
+            for name in named.filter(|name| !exists(name.trim_end_matches('/'))) {
+                complaints.push(format!("{}:{}: names `{name}`, which is not there", page.path, number + 1));
+            }
+        }
+    }
+    complaints
+}
+
 /// The targets of `[text](target)` in a line, outside of code spans.
 fn link_targets(line: &str) -> Vec<&str> {
     let mut targets = Vec::new();
@@ -255,6 +272,13 @@ fn every_relative_link_leads_somewhere() {
     let bad = |text: &str| broken_links(&[SourceFile::new("docs/a.md", text)], &|path| ["docs/a.md", "README.md"].contains(&path)).len();
     assert_eq!(bad("# A b\n[x](gone.md) [y](../README.md) [z](#a-b) [w](https://example.org/gone) `[v](gone.md)`"), 1);
     assert_eq!(bad("# A b\n[x](#c) and [`code`](gone.rs)"), 2);
+}
+
+#[test]
+fn every_path_that_a_page_names_is_there() {
+    assert_clean(&missing_paths(&files("", ".md"), &|path| source::root().join(path).exists()));
+    let bad = |text: &str| missing_paths(&[SourceFile::new("a.md", text)], &|path| path == "src/io").len();
+    assert_eq!(bad("`src/io/`, `src/gone.rs`, `src/vector/kernel*.rs`, src/gone.rs, `docs/x/NNNN-title.md`"), 1);
 }
 
 #[test]
