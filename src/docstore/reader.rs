@@ -24,14 +24,14 @@ pub struct RowsReader {
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    base: Seq,
+    pub(super) base: Seq,
     pub(super) rows: u32,
     docs: Section,
     doc_index: Section,
-    ids: Section,
-    ids_text_bytes: u64,
-    seqs: Section,
-    seq_width: SeqWidth,
+    pub(super) ids: Section,
+    pub(super) ids_text_bytes: u64,
+    pub(super) seqs: Section,
+    pub(super) seq_width: SeqWidth,
     id_map: Section,
     id_map_buckets: u64,
     pub(super) sources: Section,
@@ -205,7 +205,8 @@ impl RowsReader {
     /// # Errors
     /// `Corrupt` on damage, and when there is no such row.
     pub fn document(&self, row: u32) -> Result<StoredDocument> {
-        self.scanner().document(row)
+        let (_, entry) = self.find_block(row)?;
+        self.document_in(&self.block(&entry)?, entry.offset.get(), row, self.id(row)?.into())
     }
 
     /// Reads documents of ascending rows: each block is decompressed once.
@@ -249,12 +250,12 @@ impl RowsReader {
         DocBlock::decode(entry, &docs.read(at..end)?).map_err(located(docs, at))
     }
 
-    /// Reads the document of `row` from its block, which starts at `at`.
-    pub(super) fn document_in(&self, block: &DocBlock, at: u64, row: u32) -> Result<StoredDocument> {
+    /// Reads the document of `row`, whose id is `id`, from its block, which starts at `at`.
+    pub(super) fn document_in(&self, block: &DocBlock, at: u64, row: u32, id: Box<str>) -> Result<StoredDocument> {
         let docs = &self.inner.docs;
         let body = block.body(row).map_err(located(docs, at))?;
         // The bytes of a body have no address of their own in the file, so damage in it is named by its block and row.
-        decode_body(body, self.id(row)?.into()).map_err(|e| {
+        decode_body(body, id).map_err(|e| {
             let what = format!("row {row}, body byte {}: {}", e.offset, e.what);
             located(docs, at)(FormatError { offset: 0, what, newer: e.newer })
         })

@@ -46,6 +46,7 @@ fn check_all(reader: &RowsReader, rows: &Rows) -> Result<()> {
     for (row, (seq, d)) in rows.iter().enumerate() {
         let row = row as u32;
         assert_eq!(&scanner.document(row)?, d);
+        assert_eq!(&reader.document(row)?, d);
         assert_eq!(reader.id(row)?, *d.id);
         assert_eq!(reader.seq(row)?, Seq(BASE.0 + seq));
         assert_eq!(reader.row_of_seq(Seq(BASE.0 + seq))?, Some(row));
@@ -61,6 +62,12 @@ fn check_all(reader: &RowsReader, rows: &Rows) -> Result<()> {
         if let Some(source) = &d.source {
             by_source.entry(source).or_default().push(row);
         }
+    }
+    let count = rows.len() as u32;
+    for range in [0..count, count / 3..count / 2, count..count] {
+        let expected = &rows[range.start as usize..range.end as usize];
+        assert!(reader.ids(range.clone())?.iter().map(|id| &**id).eq(expected.iter().map(|(_, d)| &*d.id)));
+        assert!(reader.seqs(range)?.into_iter().eq(expected.iter().map(|(seq, _)| Seq(BASE.0 + seq))));
     }
     let sources = reader.sources().collect::<Result<Vec<_>>>()?;
     assert!(sources.iter().map(|(name, rows)| (&**name, rows)).eq(by_source.iter().map(|(name, rows)| (*name, rows))));
@@ -93,6 +100,8 @@ fn a_segment_without_rows_answers_nothing() {
         assert!(matches!(reader.document(0), Err(Error::Corrupt(_))), "a row that is not there");
         assert!(matches!(reader.id(u32::MAX), Err(Error::Corrupt(_))));
         assert!(matches!(reader.seq(0), Err(Error::Corrupt(_))));
+        assert!(matches!(reader.seqs(0..1), Err(Error::Corrupt(_))));
+        assert!(matches!(reader.ids(0..u32::MAX), Err(Error::Corrupt(_))));
         assert!(matches!(reader.source_of(0), Err(Error::Corrupt(_))));
     }
 }
@@ -230,7 +239,10 @@ fn ask_everything(reader: &RowsReader) {
         damage(reader.seq(row));
         damage(reader.source_of(row));
         damage(reader.row_of_seq(Seq(BASE.0 + u64::from(row))));
+        damage(reader.document(row));
+        damage(reader.ids(row / 2..row));
     }
+    damage(reader.seqs(0..reader.rows().min(8)));
     for name in ["a", "b", "ünïcode ✓", "one.md", "nobody"] {
         damage(reader.find(name));
         damage(reader.source_rows(name));

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
 //! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
+//! | `memory.rs` | test support: a file in memory, for the rooms above too |
 
 mod reader;
 mod writer;
