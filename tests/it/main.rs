@@ -1,0 +1,19 @@
+//! The integration tests, one binary. What belongs where:
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `layers` | the layer table: every import points down |
+//! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
+//! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
+//! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
+//! | `source` | helper: reads the repository and cuts Rust into tokens |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
+#![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
+
+mod format_spec;
+mod layers;
+mod layout;
+mod source;
+mod tidy;
