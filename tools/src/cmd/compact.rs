@@ -5,9 +5,9 @@ use crate::output::{Out, Outcome};
 
 pub(crate) fn run(args: &CompactArgs, out: &mut Out) -> Outcome<()> {
     let database = super::open_for_writing(&args.database)?;
-    let before = database.snapshot().bytes_on_disk()?;
+    let before = database.bytes_on_disk()?;
     let compacted = database.compact();
-    let after = database.snapshot().bytes_on_disk();
+    let after = database.bytes_on_disk();
     database.close()?;
     compacted?;
     let after = after?;

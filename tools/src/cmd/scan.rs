@@ -13,7 +13,7 @@ pub(crate) fn run(args: &ScanArgs, out: &mut Out) -> Outcome<()> {
     let snapshot = database.snapshot();
     let collection = super::collection(&snapshot, &args.target)?;
     for document in collection.scan().with_vectors(args.vectors) {
-        let document = document?;
+        let (_, document) = document?;
         if out.json() {
             out.object(&Line { document: &document, vectors: args.vectors })?;
         } else {

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
         let stats = super::collection(&snapshot, &target)?.stats()?;
         collections.insert(name, Numbers::of(&stats, args.full));
     }
-    let report = Report { collections, bytes: snapshot.bytes_on_disk()?, generation: snapshot.generation().0 };
+    let report = Report { collections, bytes: database.bytes_on_disk()?, generation: snapshot.generation().0 };
     if out.json() {
         return out.object(&report);
     }
