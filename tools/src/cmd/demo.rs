@@ -40,7 +40,7 @@ struct Asked {
 
 impl Asked {
     fn line(&self) -> String {
-        let answer = self.answer.as_deref().map(|a| format!("   (it is {a}; * marks the passages that say so)")).unwrap_or_default();
+        let answer = self.answer.as_deref().map(|a| format!("   (answer: {a}; * marks the passages it rests on)")).unwrap_or_default();
         format!("Q: {}{answer}", self.text)
     }
 }
