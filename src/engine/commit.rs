@@ -161,6 +161,11 @@ impl Core {
             request.answer(result.map(|lsn| Commit { lsn, outcomes: resolved.outcomes }));
             return Group::new(w);
         }
+        // Before anything is staged: a new log starts after the last commit.
+        if let Err(e) = self.ensure_log(w) {
+            request.answer(Err(e));
+            return group;
+        }
         let lsn = w.lsn.next();
         group.sync |= matches!(request.durability, Durability::Sync);
         group.frees &= resolved.collections.iter().all(|c| c.rows.is_empty());
@@ -255,13 +260,12 @@ impl Core {
     /// Makes records durable in the log. On an error of `Io` or `DiskFull` nothing of them is left in it; on `OutcomeUnknown` the writer is
     /// poisoned.
     pub(crate) fn log(&self, w: &mut Writer, records: &[NewRecord<'_>], sync: bool, frees: bool) -> Result<()> {
-        self.ensure_log(w)?;
         let mut result = self.append(w, records);
         if frees && matches!(result, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
             result = self.append(w, records);
         }
         result?;
-        let wal = w.wal.as_mut().expect("ensure_log made one");
+        let wal = w.wal.as_mut().expect("a log was made before anything was staged");
         if sync || wal.unsynced_bytes() > limits::UNSYNCED_BYTES_MAX / 2 {
             self.sync_log(w)?;
         }
@@ -269,7 +273,7 @@ impl Core {
     }
 
     fn append(&self, w: &mut Writer, records: &[NewRecord<'_>]) -> Result<()> {
-        let wal = w.wal.as_mut().expect("ensure_log made one");
+        let wal = w.wal.as_mut().expect("a log was made before anything was staged");
         let Err(e) = wal.append(records) else { return Ok(()) };
         // What was written of the group must not come back after a crash: cut, and make the cut durable, before anyone hears of it.
         if let Err(cut) = wal.cut_back() {
