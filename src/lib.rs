@@ -6,6 +6,7 @@ pub mod error;
 pub mod format;
 pub mod ids;
 pub mod io;
+pub mod manifest;
 pub mod options;
 pub mod ranking;
 pub mod retrieval;
@@ -13,6 +14,7 @@ pub mod segment;
 pub mod text;
 pub mod tombstones;
 pub mod vector;
+pub mod wal;
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use error::{Corruption, Error, ErrorCode, Result};

@@ -1,0 +1,122 @@
+//! Writes the slots of HEAD: the commit point of everything but a commit.
+
+use super::head::HeadView;
+use crate::error::{Error, Result};
+use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use crate::ids::Generation;
+use crate::io::names::HEAD;
+use crate::io::{Directory, File};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The only writer of HEAD.
+///
+/// After an error of [`Publisher::settle`] or [`Publisher::publish`] it is not known which of two states a later open finds. An error of a
+/// write leaves the publisher usable, so that room can be made and the publishing tried again; nothing else may be written to the database
+/// before one succeeds. After an error of a sync it answers [`Error::Poisoned`] for good.
+#[derive(Debug)]
+pub struct Publisher {
+    file: Arc<dyn File>,
+    /// What the slot of the greatest generation says.
+    current: HeadState,
+    /// That slot's index.
+    slot: usize,
+    /// That slot, byte for byte.
+    bytes: HeadSlot,
+    /// Whether the other slot was valid when it was read, or has been written and synced since.
+    other_valid: bool,
+    settled: bool,
+    poisoned: bool,
+}
+
+/// Creates HEAD as zeros and syncs it. The caller syncs the directory before the first slot is written.
+pub fn create_head(dir: &dyn Directory) -> Result<Arc<dyn File>> {
+    let file = dir.create_new(HEAD).map_err(|e| Error::io("creating HEAD", e))?;
+    file.write_all_at(0, &[0; HEAD_BYTES]).map_err(|e| Error::io("writing HEAD", e))?;
+    file.sync().map_err(|e| Error::io("syncing HEAD", e))?;
+    Ok(file)
+}
+
+impl Publisher {
+    /// Opens HEAD for writing as `view` found it. Writes nothing.
+    pub fn open(dir: &dyn Directory, view: &HeadView) -> Result<Publisher> {
+        let file = dir.open_writable(HEAD).map_err(|e| Error::io("opening HEAD for writing", e))?;
+        Ok(Publisher {
+            file,
+            current: view.chosen.clone(),
+            slot: view.chosen_slot,
+            bytes: view.bytes,
+            other_valid: view.other_generation.is_some(),
+            settled: false,
+            poisoned: false,
+        })
+    }
+
+    /// Publishes the first state of a new database into the zeros that [`create_head`] made, both slots: generations 1 and 2. Every file
+    /// that `first` names, HEAD's own name and the directory's are durable before.
+    pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
+        let current = HeadState { generation: Generation(0), ..first.clone() };
+        let bytes = HeadSlot::encode(&current, 0);
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, settled: true, poisoned: false };
+        publisher.publish(first)?;
+        Ok(publisher)
+    }
+
+    /// A writer's first write: nothing may rest on pages that were never synced. Writes the chosen slot again, byte for byte in its own
+    /// place, and syncs; when the other slot is invalid, writes it there instead, with the next generation. Once done, does nothing.
+    pub fn settle(&mut self) -> Result<()> {
+        if self.settled {
+            return Ok(());
+        }
+        self.refuse_if_poisoned()?;
+        if self.other_valid {
+            self.write_slot(self.slot, &self.bytes.clone())?;
+        } else {
+            self.write_other(&self.current.clone())?;
+        }
+        self.settled = true;
+        Ok(())
+    }
+
+    /// Makes `next` the state (its generation is ignored): writes the slot of the lower generation and syncs, which is the commit point, then
+    /// the other one with the next generation and the same content, and syncs. Returns the generation then reached. Every file that `next`
+    /// names is durable before, name and all; only after this returns may files be unlinked.
+    pub fn publish(&mut self, next: &HeadState) -> Result<Generation> {
+        self.refuse_if_poisoned()?;
+        assert!(self.settled, "a writer settles HEAD before it publishes");
+        self.write_other(next)?;
+        self.write_other(next)?;
+        Ok(self.current.generation)
+    }
+
+    /// What the slot of the greatest generation says.
+    pub fn current(&self) -> &HeadState {
+        &self.current
+    }
+
+    /// Writes `state` with the next generation into the slot that does not hold the current one, syncs, and makes it the current one.
+    fn write_other(&mut self, state: &HeadState) -> Result<()> {
+        let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
+        let bytes = HeadSlot::encode(&state, self.bytes.compatible.get());
+        let slot = 1 - self.slot;
+        self.write_slot(slot, &bytes)?;
+        (self.current, self.slot, self.bytes, self.other_valid) = (state, slot, bytes, true);
+        Ok(())
+    }
+
+    fn write_slot(&mut self, slot: usize, bytes: &HeadSlot) -> Result<()> {
+        let at = (slot * HEAD_SLOT_BYTES) as u64;
+        self.file.write_all_at(at, bytes.as_bytes()).map_err(|e| Error::io(format!("writing slot {slot} of HEAD"), e))?;
+        self.file.sync().map_err(|e| {
+            self.poisoned = true;
+            Error::io("syncing HEAD", e)
+        })
+    }
+
+    fn refuse_if_poisoned(&self) -> Result<()> {
+        if self.poisoned {
+            return Err(Error::Poisoned("an earlier sync of HEAD failed; reopen the database, which finds out what is durable".into()));
+        }
+        Ok(())
+    }
+}

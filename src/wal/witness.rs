@@ -1,0 +1,60 @@
+//! Keeps WITNESS. Nothing it does can fail a commit or an open.
+
+use crate::error::{Error, Result};
+use crate::format::witness::{WITNESS_BYTES, WITNESS_SLOT_BYTES, WitnessRecord, WitnessSlot};
+use crate::ids::{Lsn, Uuid};
+use crate::io::names::WITNESS;
+use crate::io::{Directory, File};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// Writes evidence of what was synced, without syncing it: a write to the page cache that makes later damage to a log's tail visible.
+#[derive(Debug)]
+pub struct Witness {
+    file: Arc<dyn File>,
+    /// The record written next: the one that says less.
+    next: usize,
+}
+
+/// Creates WITNESS as zeros, which is no evidence, and syncs it. The caller syncs the directory.
+pub fn create_witness(dir: &dyn Directory) -> Result<()> {
+    let file = dir.create_new(WITNESS).map_err(|e| Error::io("creating WITNESS", e))?;
+    file.write_all_at(0, &[0; WITNESS_BYTES]).map_err(|e| Error::io("writing WITNESS", e))?;
+    file.sync().map_err(|e| Error::io("syncing WITNESS", e))
+}
+
+impl Witness {
+    /// Opens WITNESS for writing; `None` when it is missing or cannot be opened.
+    pub fn open(dir: &dyn Directory) -> Option<Witness> {
+        let file = dir.open_writable(WITNESS).ok()?;
+        let next = match records(&*file) {
+            [Some(a), Some(b)] if a.durable_lsn > b.durable_lsn => 1,
+            [Some(_), None] => 1,
+            _ => 0,
+        };
+        Some(Witness { file, next })
+    }
+
+    /// Notes that everything up to `durable_lsn`, whose record ends at `durable_offset` of the log `wal_id`, was synced. A failure is ignored.
+    pub fn record(&mut self, wal_id: Uuid, durable_lsn: Lsn, durable_offset: u64) {
+        let slot = WitnessSlot::encode(&WitnessRecord { wal_id, durable_lsn, durable_offset });
+        if self.file.write_all_at((self.next * WITNESS_SLOT_BYTES) as u64, slot.as_bytes()).is_ok() {
+            self.next = 1 - self.next;
+        }
+    }
+
+    /// The record of the greatest durable lsn; `None`, which is no evidence and no error, when there is none to be read. Read it before HEAD.
+    pub fn read(dir: &dyn Directory) -> Option<WitnessRecord> {
+        let file = dir.open(WITNESS).ok()?;
+        records(&*file).into_iter().flatten().max_by_key(|r| (r.durable_lsn, r.durable_offset))
+    }
+}
+
+/// Both records, each when it is there and valid.
+fn records(file: &dyn File) -> [Option<WitnessRecord>; 2] {
+    [0, 1].map(|index| {
+        let mut bytes = [0; WITNESS_SLOT_BYTES];
+        file.read_exact_at((index * WITNESS_SLOT_BYTES) as u64, &mut bytes).ok()?;
+        WitnessSlot::decode(&bytes).ok()
+    })
+}
