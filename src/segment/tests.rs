@@ -5,7 +5,8 @@ use super::{SegmentReader, SegmentSummary, SegmentWriter};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::segment::{BLOCK_BYTES, SECTION_PAGE_THRESHOLD, SectionEntry, SectionKind, SegmentFooter};
 use crate::ids::Uuid;
-use crate::io::Bytes;
+use crate::io::sim::SimDirectory;
+use crate::io::{Bytes, Directory};
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -254,6 +255,21 @@ fn another_segment_in_its_place_is_damage() {
         assert!(SegmentReader::open_mapped(&mapped, FILE, DATABASE, offset, length, crc).is_err());
         assert!(SegmentReader::open_pread(handle.clone(), FILE, DATABASE, offset, length, crc).is_err());
     }
+}
+
+#[test]
+fn a_sector_that_cannot_be_read_is_an_error_of_the_disk_not_damage() {
+    let contents = contents();
+    let (file, summary) = write(START, &contents);
+    let SegmentSummary { offset, length, crc } = summary;
+    let dir = SimDirectory::new();
+    dir.write_file(FILE, file.clone());
+    let open = || SegmentReader::open_pread(dir.open(FILE).expect("opens"), FILE, DATABASE, offset, length, crc);
+    check(&open().expect("opens"), &contents).expect("reads");
+    dir.fail_reads(FILE, START + entries(&file, summary)[0].offset.get() + 5_000);
+    assert_eq!(check(&open().expect("opens"), &contents).expect_err("fails").code(), ErrorCode::Io);
+    dir.fail_reads(FILE, START);
+    assert_eq!(open().expect_err("fails").code(), ErrorCode::Io);
 }
 
 #[test]

@@ -4,18 +4,15 @@ use super::{TombstonesPart, TombstonesReader, TombstonesWriter};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::tombstones::{decode_seqs, decode_tombstones, encode_seqs, encode_tombstones};
 use crate::ids::Uuid;
-use crate::io::{Directory, FsDirectory};
+use crate::io::Directory;
+use crate::io::sim::{FailureKind, SimDirectory};
 use proptest::prelude::*;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 const DATABASE: Uuid = Uuid([3; 16]);
 const ROWS: u32 = 200_000;
 
-fn directory() -> (tempfile::TempDir, FsDirectory) {
-    let temp = tempfile::tempdir().expect("a directory");
-    let dir = FsDirectory::open(temp.path()).expect("opens");
-    (temp, dir)
-}
+const NAME: &str = "d-0000000000000005.tombstones";
 
 /// One sparse set with terms, one dense one, one of seqs.
 fn sample() -> (RoaringBitmap, Vec<(u32, u32)>, RoaringBitmap, RoaringTreemap) {
@@ -44,7 +41,7 @@ fn check(dir: &dyn Directory, parts: [TombstonesPart; 3]) -> Result<()> {
 
 #[test]
 fn what_was_written_is_what_is_read() {
-    let (_temp, dir) = directory();
+    let dir = SimDirectory::new();
     let parts = write(&dir).expect("writes");
     assert_eq!(parts[0].offset, TombstonesPart::FIRST_OFFSET);
     assert!(parts.iter().all(|p| p.offset.is_multiple_of(64)));
@@ -53,26 +50,26 @@ fn what_was_written_is_what_is_read() {
 
 #[test]
 fn any_flipped_byte_and_any_cut_is_damage_or_the_exact_answer() {
-    let (_temp, dir) = directory();
+    let dir = SimDirectory::new();
     let parts = write(&dir).expect("writes");
-    let file = dir.open_writable("d-0000000000000005.tombstones").expect("opens");
-    let bytes = file.read_all().expect("reads");
+    let bytes = dir.read_file(NAME).expect("is there");
     let covered = 64 + parts.iter().map(|p| p.length).sum::<u64>();
     // The dense body is long and all alike: a byte of it in every 97 stands for the rest.
     let dense = parts[1].offset as usize + 64..(parts[1].offset + parts[1].length) as usize;
     let mut exact = 0;
     for at in (0..bytes.len()).filter(|at| !dense.contains(at) || at.is_multiple_of(97)) {
-        file.write_all_at(at as u64, &[bytes[at] ^ 1 << (at % 8)]).expect("writes");
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        dir.write_file(NAME, flipped);
         match check(&dir, parts) {
             Ok(()) => exact += 1,
-            Err(Error::Corrupt(c)) => assert_eq!(c.file, "d-0000000000000005.tombstones"),
+            Err(Error::Corrupt(c)) => assert!(c.file == NAME && c.offset < bytes.len() as u64, "byte {at}: {c}"),
             Err(other) => panic!("byte {at}: {other}"),
         }
-        file.write_all_at(at as u64, &bytes[at..=at]).expect("writes");
     }
     assert_eq!(exact, bytes.len() as u64 - covered, "only padding is covered by nothing");
     for length in (0..bytes.len()).rev().filter(|at| !dense.contains(at) || at.is_multiple_of(97)) {
-        file.set_len(length as u64).expect("cuts");
+        dir.write_file(NAME, &bytes[..length]);
         let error = check(&dir, parts).expect_err("something is missing");
         assert_eq!(error.code(), ErrorCode::Corrupt, "{length}: {error}");
     }
@@ -80,7 +77,7 @@ fn any_flipped_byte_and_any_cut_is_damage_or_the_exact_answer() {
 
 #[test]
 fn an_envelope_under_another_name_is_damage() {
-    let (_temp, dir) = directory();
+    let dir = SimDirectory::new();
     let parts = write(&dir).expect("writes");
     let code = |r: Result<()>| r.expect_err("refused").code();
     assert_eq!(code(TombstonesReader::open(&dir, Uuid([4; 16]), 5).map(|_| ())), ErrorCode::Corrupt, "another database");
@@ -103,9 +100,49 @@ fn an_envelope_under_another_name_is_damage() {
 
 #[test]
 fn a_file_is_never_written_over() {
-    let (_temp, dir) = directory();
+    let dir = SimDirectory::new();
     write(&dir).expect("writes");
     assert!(TombstonesWriter::create(&dir, DATABASE, 5).is_err());
+}
+
+#[test]
+fn a_finished_file_survives_a_power_cut_and_an_unfinished_one_is_never_misread() {
+    let dir = SimDirectory::new();
+    let parts = write(&dir).expect("writes");
+    dir.sync().expect("syncs the name");
+    check(&dir.survivors_none(), parts).expect("nothing was left unsynced");
+
+    let dir = SimDirectory::new();
+    let (sparse, terms, ..) = sample();
+    let mut writer = TombstonesWriter::create(&dir, DATABASE, 5).expect("creates");
+    let part = writer.add_tombstones(&sparse, &terms).expect("writes");
+    dir.sync().expect("syncs the name");
+    for image in dir.survivor_images(64) {
+        match TombstonesReader::open(&image, DATABASE, 5).and_then(|reader| reader.tombstones(part, ROWS)) {
+            Ok(found) => assert_eq!(found, (sparse.clone(), terms.clone())),
+            Err(error) => assert_eq!(error.code(), ErrorCode::Corrupt, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_full_or_failing_disk_is_reported_as_what_it_is() {
+    let (sparse, terms, dense, _) = sample();
+    for (kind, code) in [(FailureKind::Enospc, ErrorCode::DiskFull), (FailureKind::Eio, ErrorCode::Io)] {
+        let dir = SimDirectory::new();
+        let mut writer = TombstonesWriter::create(&dir, DATABASE, 5).expect("creates");
+        dir.fail(dir.operations(), kind);
+        assert_eq!(writer.add_tombstones(&dense, &[]).expect_err("fails").code(), code);
+        // What a failed write left behind is written over: nobody was told of it.
+        let part = writer.add_tombstones(&sparse, &terms).expect("writes");
+        assert_eq!(part.offset, TombstonesPart::FIRST_OFFSET);
+        dir.fail(dir.operations(), kind);
+        assert_eq!(writer.finish().expect_err("fails").code(), code);
+        let reader = TombstonesReader::open(&dir, DATABASE, 5).expect("opens");
+        assert_eq!(reader.tombstones(part, ROWS).expect("reads"), (sparse.clone(), terms.clone()));
+        dir.fail_reads(NAME, part.offset);
+        assert_eq!(reader.tombstones(part, ROWS).expect_err("fails").code(), ErrorCode::Io, "an unreadable disk is not damage");
+    }
 }
 
 #[test]
