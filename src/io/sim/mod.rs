@@ -90,7 +90,7 @@ impl SimDirectory {
         SimDirectory::from_disk(Disk::new(true, false))
     }
 
-    /// An empty directory that was just made: until [`Directory::sync_parent`] a power cut may leave an empty one, as it will be made anew.
+    /// An empty directory that was just made: until [`Directory::sync_parent`] a power cut may take it, which is shown as an empty one.
     pub fn newly_made() -> SimDirectory {
         SimDirectory::from_disk(Disk::new(false, false))
     }
@@ -142,8 +142,8 @@ impl SimDirectory {
         self.machine.lock().limit = bytes;
     }
 
-    /// Whether a sector that is being written when the power goes may hold neither the old nor the new bytes afterwards. Not at first. Disks
-    /// with a capacitor or a log-structured layer promise that it does not happen.
+    /// Whether a sector that is being written when the power goes may hold neither the old nor the new bytes afterwards. It may
+    /// not, unless this is called. Survivors inherit it.
     pub fn set_garbage(&self, possible: bool) {
         self.machine.lock().disk.garbage = possible;
     }

@@ -204,6 +204,16 @@ fn truncating_a_mapped_file_is_a_bug() {
 }
 
 #[test]
+fn what_a_killed_process_had_mapped_may_be_written_by_the_next() {
+    let disk = SimDirectory::new();
+    let file = durable_file(&disk, "a", b"0123456789");
+    let _mapped = file.map(4);
+    for next in [disk.after_kill(), disk.survivors_all()] {
+        next.open_writable("a").expect("opened").write_all_at(0, b"x").expect("nobody maps it any more");
+    }
+}
+
+#[test]
 fn calls_that_make_no_sense_are_refused_and_not_counted() {
     let disk = SimDirectory::new();
     let file = durable_file(&disk, "a", b"0123");

@@ -118,6 +118,7 @@ fn a_sector_written_twice_holds_one_of_its_three_contents() {
     let file = durable_file(&disk, "a", b"..");
     file.write_all_at(0, b"x").expect("written");
     file.write_all_at(1, b"y").expect("written");
+    file.write_all_at(1, b"y").expect("written again, which makes no other content");
     assert_counts(&disk, 3, 3);
     let left: BTreeSet<Vec<u8>> = disk.survivor_images(3).map(|image| bytes_of(&image, "a")).collect();
     assert_eq!(left, BTreeSet::from([b"..".to_vec(), b"x.".to_vec(), b"xy".to_vec()]));
@@ -188,6 +189,8 @@ fn a_selection_is_different_images_within_the_limit_that_hold_the_plain_ones() {
     assert!(different.contains(&disk.survivors_none().image_hash()));
     assert!(different.contains(&disk.survivors_all().image_hash()));
 
+    assert!(images.iter().all(|image| bytes_of(image, "log").len() == 8192), "no write can shorten a file");
+
     // Torn at each sector of the last write to the log, and everything there but one sector.
     let logs: BTreeSet<Vec<u8>> = images.iter().map(|image| bytes_of(image, "log")[4096..].to_vec()).collect();
     for sector in 0..8 {
@@ -198,7 +201,17 @@ fn a_selection_is_different_images_within_the_limit_that_hold_the_plain_ones() {
         omitted[sector * 512..][..512].fill(1);
         assert!(logs.contains(&omitted), "sector {sector} omitted");
     }
-    // Cut where it is torn, with all that came before.
+    // The same of the new file, which is too long for chance to find them, and one sector alone.
+    let new: BTreeSet<Vec<u8>> = images.iter().filter_map(|image| image.read_file("new")).collect();
+    for sector in 0..100 {
+        let mut torn = vec![2; sector * 512];
+        torn.resize(51200, 0);
+        assert!(new.contains(&torn), "torn before sector {sector}");
+        let mut alone = vec![0; 51200];
+        alone[sector * 512..][..512].fill(2);
+        assert!(new.contains(&alone), "sector {sector} alone");
+    }
+    // Cut where it is torn.
     let cut: BTreeSet<usize> = images.iter().filter_map(|image| image.read_file("new")).map(|bytes| bytes.len()).collect();
     assert!((0..100).all(|sectors| cut.contains(&(sectors * 512))), "{cut:?}");
 }
