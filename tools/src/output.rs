@@ -57,7 +57,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let code = error.code();
+        let (code, text) = (error.code(), error.to_string());
         // The code stands before the message, so the words that say the same are left out.
         let message = match error {
             Error::NotFound(m)
@@ -74,9 +74,8 @@ impl From<Error> for Failure {
             | Error::OutcomeUnknown(m)
             | Error::Poisoned(m)
             | Error::Interrupted(m) => m,
-            damage @ Error::Corrupt(_) => damage.to_string().trim_start_matches("corrupt: ").to_string(),
-            system @ Error::Io { .. } => system.to_string(),
-            other => other.to_string(),
+            Error::Corrupt(_) => text.trim_start_matches("corrupt: ").to_string(),
+            Error::Io { .. } | _ => text,
         };
         Failure::Refused { code, message }
     }

@@ -1,0 +1,172 @@
+//! Commands about documents and about the database as a whole.
+
+use crate::support::{Db, exists, triune_with};
+use serde_json::json;
+
+#[test]
+fn create_makes_the_database_then_adds_collections() {
+    let db = Db::new(&["--dim", "3", "--metric", "l2", "--scorer", "okapi"]);
+    db.run("create", &["--collection", "other", "--extractor", "none", "--analyzer", "word"]).ok();
+    db.run("create", &[]).refused(11, "AlreadyExists", &["main"]);
+    db.run("put", &[r#"{"id":"a"}"#, "--collection", "other"]).ok();
+    assert_eq!(db.run("count", &["--collection", "other"]).ok().stdout, "1\n");
+    assert_eq!(db.run("count", &[]).ok().stdout, "0\n");
+}
+
+#[test]
+fn a_refused_create_leaves_nothing_behind() {
+    for (flags, code, status) in [
+        (&["--dim", "0"][..], "InvalidArgument", 17),
+        (&["--dim", "70000"], "LimitExceeded", 19),
+        (&["--analyzer", "nonsense"], "InvalidArgument", 17),
+        (&["--extractor", "compat"], "InvalidArgument", 17),
+        (&["--extractor", "rules"], "InvalidArgument", 17),
+        (&["--source-key", ""], "InvalidArgument", 17),
+    ] {
+        let db = Db::absent();
+        db.run("create", flags).refused(status, code, &[]);
+        assert!(!exists(&db.path()), "create {flags:?} left something behind");
+    }
+}
+
+#[test]
+fn put_get_and_scan_give_back_what_load_reads() {
+    let db = Db::new(&[]);
+    let line = r#"{"id":"a","text":"Ünïcode \"text\"","metadata":{"x" : 1.50,"y":[ ]},"source":"s.md","vector":[0.1,-2.0,3e-7]}"#;
+    db.run("put", &[line]).ok();
+    let printed = db.run("get", &["a", "--vectors"]).ok().stdout;
+    assert!(printed.contains(r#""metadata":{"x" : 1.50,"y":[ ]}"#), "metadata is kept byte for byte: {printed}");
+    let (got, want): (serde_json::Value, serde_json::Value) =
+        (serde_json::from_str(&printed).expect("it is JSON"), serde_json::from_str(line).expect("it is JSON"));
+    assert_eq!(got, want);
+    assert!(!db.run("get", &["a"]).ok().stdout.contains("vector"));
+    assert_eq!(db.run("scan", &["--json", "--vectors"]).ok().stdout, printed);
+
+    let copy = Db::new(&[]);
+    copy.feed("load", &["-"], &printed).ok();
+    assert_eq!(copy.run("scan", &["--json", "--vectors"]).ok().stdout, printed, "what is printed loads to the same");
+}
+
+#[test]
+fn a_source_that_the_metadata_names_is_not_printed_as_given() {
+    let db = Db::new(&["--source-key", "file"]);
+    db.run("put", &[r#"{"id":"a","metadata":{"file":"s.md"}}"#]).ok();
+    assert_eq!(db.run("get", &["a"]).ok().objects(), [json!({"id": "a", "text": "", "metadata": {"file": "s.md"}})]);
+    assert_eq!(db.run("delete", &["--source", "s.md", "--json"]).ok().stdout, "{\"deleted\":1}\n");
+}
+
+#[test]
+fn put_reads_many_documents_from_stdin_in_one_commit() {
+    let db = Db::new(&[]);
+    db.feed("put", &["-", "--json"], "{\"id\":\"a\",\n \"text\":\"1\"}\n\n{\"id\":\"b\"}{\"id\":\"a\",\"text\":\"2\"}\n").ok();
+    let all = db.run("scan", &["--json"]).ok();
+    assert_eq!(all.ids(), ["b", "a"], "the later put of an id replaces the earlier one and goes to the end");
+    assert_eq!(all.objects()[1]["text"], "2");
+    db.feed("put", &["-"], "{\"id\":\"c\"}\n{\"id\":\"d\",\"title\":1}\n").refused(17, "InvalidArgument", &["stdin, line 2", "\"title\""]);
+    assert_eq!(db.count(), 2, "a refused put changes nothing");
+}
+
+#[test]
+fn get_prints_what_it_finds_and_fails_for_the_rest() {
+    let db = Db::new(&[]);
+    db.feed("load", &["-"], "{\"id\":\"a\"}\n{\"id\":\"b\"}\n").ok();
+    assert_eq!(db.run("get", &["b", "a"]).ok().ids(), ["b", "a"]);
+    let run = db.run("get", &["a", "nowhere", "b"]).refused(10, "NotFound", &["\"nowhere\""]);
+    assert_eq!(run.ids(), ["a", "b"]);
+}
+
+#[test]
+fn patch_merges_metadata_and_replaces_text_and_vector() {
+    let db = Db::new(&[]);
+    db.run("put", &[r#"{"id":"a","text":"old","metadata":{"x":1,"y":2},"vector":[1,2]}"#]).ok();
+    db.run("patch", &["a", r#"{"metadata":{"x":null,"z":3},"text":"new"}"#]).ok();
+    let doc = &db.run("get", &["a", "--vectors"]).ok().objects()[0];
+    assert_eq!(*doc, json!({"id": "a", "text": "new", "metadata": {"y": 2, "z": 3}, "vector": [1.0, 2.0]}));
+    db.feed("patch", &["a", "-"], r#"{"vector":null}"#).ok();
+    assert_eq!(db.run("get", &["a", "--vectors"]).ok().objects()[0].get("vector"), None);
+    db.run("patch", &["b", r#"{"text":"x"}"#]).refused(10, "NotFound", &["b"]);
+    db.run("patch", &["a", r#"{"title":"x"}"#]).refused(17, "InvalidArgument", &["\"title\""]);
+    db.run("patch", &["a", r#"{"entities":[]}"#]).refused(17, "InvalidArgument", &["not yet"]);
+    db.run("patch", &["a", r#"{"vector":[1,2,3]}"#]).refused(15, "SchemaMismatch", &["2", "3"]);
+}
+
+#[test]
+fn delete_by_ids_by_source_and_all_count_what_was_there() {
+    let db = Db::new(&[]);
+    let lines: String = (0..6).map(|i| format!("{{\"id\":\"{i}\",\"source\":\"s{}\"}}\n", i % 2)).collect();
+    db.feed("load", &["-"], lines).ok();
+    assert_eq!(db.run("delete", &["--id", "0", "--id", "nowhere", "--json"]).ok().stdout, "{\"deleted\":1}\n");
+    assert_eq!(db.run("delete", &["--source", "s1", "--json"]).ok().stdout, "{\"deleted\":3}\n");
+    assert_eq!(db.run("delete", &["--source", "nowhere", "--json"]).ok().stdout, "{\"deleted\":0}\n");
+    assert_eq!(db.run("scan", &["--json"]).ok().ids(), ["2", "4"]);
+    assert_eq!(db.run("delete", &["--all"]).ok().stdout, "deleted 2 documents\n");
+    assert_eq!(db.count(), 0);
+    assert_eq!(db.run("delete", &[]).status, 2);
+    assert_eq!(db.run("delete", &["--all", "--id", "a"]).status, 2);
+    db.run("delete", &["--filter", "{}"]).refused(17, "InvalidArgument", &["not yet"]);
+}
+
+#[test]
+fn stats_have_their_keys_and_numbers() {
+    let db = Db::new(&[]);
+    db.feed("load", &["-"], "{\"id\":\"a\",\"text\":\"one two two\",\"source\":\"s\",\"vector\":[1]}\n{\"id\":\"b\",\"text\":\"two\"}\n")
+        .ok();
+    let run = db.run("stats", &["--json"]).ok();
+    let stats = &run.objects()[0];
+    let keys = |v: &serde_json::Value| v.as_object().expect("it is an object").keys().cloned().collect::<Vec<_>>();
+    let mut main = keys(&stats["collections"]["main"]);
+    main.sort_unstable();
+    assert_eq!(main, ["documents", "entities", "mentions", "relations", "segments", "sources", "terms", "tokens", "vectors"]);
+    assert_eq!(keys(stats).len(), 3);
+    let number = |key: &str| stats["collections"]["main"][key].as_u64().expect("it is a number");
+    let got = ["documents", "sources", "vectors", "terms", "tokens", "entities", "mentions", "relations"].map(number);
+    assert_eq!(got, [2, 1, 1, 2, 4, 0, 0, 0]);
+    assert!(stats["bytes"].as_u64().is_some_and(|b| b > 0) && stats["generation"].is_u64());
+    let full = &db.run("stats", &["--full", "--json"]).ok().objects()[0];
+    assert_eq!(full["collections"]["main"]["cooccurrences"], 0);
+    assert!(db.run("stats", &[]).ok().stdout.contains("main: 2 documents, 1 source"));
+    db.run("stats", &["--collection", "nowhere"]).refused(10, "NotFound", &["nowhere", "triune create"]);
+}
+
+#[test]
+fn compact_changes_no_answer() {
+    let db = Db::new(&[]);
+    for i in 0..4 {
+        db.run("put", &[&format!("{{\"id\":\"{i}\",\"text\":\"word{i} common\"}}")]).ok();
+    }
+    db.run("delete", &["--id", "1"]).ok();
+    let before = (db.run("scan", &["--json"]).ok().stdout, db.run("search", &["common word2", "--json"]).ok().stdout);
+    db.run("compact", &[]).ok();
+    assert_eq!(before, (db.run("scan", &["--json"]).ok().stdout, db.run("search", &["common word2", "--json"]).ok().stdout));
+    assert!(db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["segments"].as_u64().is_some_and(|n| n <= 1));
+}
+
+#[test]
+fn inspect_describes_files_also_when_open_refuses() {
+    let db = Db::new(&[]);
+    db.run("put", &[r#"{"id":"a"}"#]).ok();
+    let files: Vec<String> =
+        db.run("inspect", &["--json"]).ok().objects().iter().map(|o| o["file"].as_str().expect("a name").to_string()).collect();
+    assert!(files.iter().any(|f| f == "HEAD"), "{files:?}");
+    assert!(db.run("inspect", &[]).ok().stdout.contains("HEAD"));
+    assert_eq!(db.run("inspect", &["HEAD", "--json"]).ok().objects().len(), 1);
+    db.run("inspect", &["nothing"]).refused(10, "NotFound", &["nothing", "HEAD"]);
+
+    let head = db.path().join("HEAD");
+    let length = std::fs::metadata(&head).expect("HEAD is there").len() as usize;
+    std::fs::write(&head, vec![0x55; length]).expect("HEAD can be damaged");
+    db.run("count", &[]).refused(13, "Corrupt", &["HEAD"]);
+    let run = db.run("inspect", &["--json"]).ok();
+    assert!(run.objects().iter().any(|o| o["file"] == "HEAD"));
+}
+
+#[test]
+fn analyze_answers_line_by_line() {
+    let input = "{\"text\":\"Don't stop\"}\n{\"text\":\"\"}\n";
+    let run = triune_with(&["analyze", "--analyzer", "word"], input.as_bytes()).ok();
+    assert_eq!(run.stdout, "{\"tokens\":[\"don\",\"t\",\"stop\"]}\n{\"tokens\":[]}\n");
+    triune_with(&["analyze", "--analyzer", "word", "-"], b"{\"text\":1}\n").refused(17, "InvalidArgument", &["stdin, line 1"]);
+    triune_with(&["analyze", "--analyzer", "nonsense"], b"").refused(17, "InvalidArgument", &["nonsense", "word"]);
+    triune_with(&["analyze", "--extractor", "compat"], b"").refused(17, "InvalidArgument", &["not yet"]);
+    assert_eq!(triune_with(&["analyze"], b"").status, 2);
+}

@@ -1,0 +1,17 @@
+//! The real binary: every command, every exit status that can be provoked, every promise about what is printed.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `support.rs` | running the binary, temporary databases, `.npy` files |
+//! | `demo.rs` | the demo |
+//! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
+//! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
+//! | `search.rs` | one question and many |
+//! | `status.rs` | exit statuses and the form of errors |
+
+mod demo;
+mod documents;
+mod load;
+mod search;
+mod status;
+mod support;

@@ -1,0 +1,134 @@
+//! Exit statuses, the form of errors, and stdout that goes away.
+
+use crate::support::{Db, command, triune};
+use std::io::Read;
+
+#[test]
+fn usage_errors_exit_with_2_and_help_with_0() {
+    for args in [
+        &[][..],
+        &["nonsense"],
+        &["count"],
+        &["create", "db", "--metric", "nonsense"],
+        &["load", "db", "-", "--batch", "0"],
+        &["get", "db"],
+    ] {
+        assert_eq!(triune(args).status, 2, "{args:?}");
+    }
+    assert_eq!(triune(&["--help"]).ok().stderr, "");
+    assert!(triune(&["--version"]).ok().stdout.starts_with("triune "));
+}
+
+#[test]
+fn a_missing_database_names_the_command_that_makes_one() {
+    let db = Db::absent();
+    for (name, rest) in [
+        ("load", &["-"][..]),
+        ("search", &["x"]),
+        ("get", &["x"]),
+        ("scan", &[]),
+        ("count", &[]),
+        ("put", &["{\"id\":\"a\"}"]),
+        ("patch", &["a", "{}"]),
+        ("delete", &["--all"]),
+        ("stats", &[]),
+        ("compact", &[]),
+    ] {
+        db.run(name, rest).refused(10, "NotFound", &["triune create"]);
+        assert!(!crate::support::exists(&db.path()), "`{name}` made something");
+    }
+    db.run("inspect", &[]).refused(10, "NotFound", &[]);
+}
+
+#[test]
+fn with_json_an_error_is_told_as_json_too() {
+    let db = Db::absent();
+    let run = db.run("count", &["--json"]).refused(10, "NotFound", &[]);
+    assert_eq!(run.stdout, "");
+    let told: Vec<serde_json::Value> = run.stderr.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+    assert_eq!(told.len(), 1, "{}", run.stderr);
+    assert_eq!(told[0]["error"]["code"], "NotFound");
+    assert!(told[0]["error"]["message"].as_str().is_some_and(|m| m.contains("triune create")));
+}
+
+#[test]
+fn limits_name_both_values() {
+    let db = Db::new(&[]);
+    let id = "x".repeat(1025);
+    db.run("put", &[&format!("{{\"id\":\"{id}\"}}")]).refused(19, "LimitExceeded", &["1025", "1024"]);
+    let deep = format!("{{\"id\":\"a\",\"metadata\":{{\"k\":{}{}}}}}", "[".repeat(64), "]".repeat(64));
+    db.run("put", &[&deep]).refused(19, "LimitExceeded", &["65", "64"]);
+    assert_eq!(db.count(), 0);
+}
+
+#[test]
+fn a_directory_in_place_of_a_file_is_an_io_error() {
+    let db = Db::new(&[]);
+    let directory = db.directory.path().to_str().expect("the path is UTF-8");
+    db.run("load", &[directory]).refused(23, "Io", &[directory]);
+}
+
+#[test]
+fn damage_is_corrupt_and_names_the_file() {
+    let db = Db::new(&[]);
+    db.run("put", &[r#"{"id":"a"}"#]).ok();
+    let head = db.path().join("HEAD");
+    let length = std::fs::metadata(&head).expect("HEAD is there").len() as usize;
+    std::fs::write(&head, vec![0x55; length]).expect("HEAD can be damaged");
+    db.run("count", &[]).refused(13, "Corrupt", &["HEAD"]);
+    db.run("put", &[r#"{"id":"b"}"#]).refused(13, "Corrupt", &["HEAD"]);
+    assert_ne!(db.run("create", &[]).status, 0);
+    assert_eq!(std::fs::read(&head).expect("HEAD is there"), vec![0x55; length], "nothing was changed");
+}
+
+/// A slot's magic, generation, version, checksum and feature flags keep their places for ever: generation at 8, major version at 16, CRC-32
+/// of the 4096 bytes (with itself zero) at 20.
+#[test]
+fn a_newer_version_is_not_read_and_not_touched() {
+    let db = Db::new(&[]);
+    db.run("put", &[r#"{"id":"a"}"#]).ok();
+    let path = db.path().join("HEAD");
+    let mut head = std::fs::read(&path).expect("HEAD is there");
+    assert_eq!(head.len(), 8192);
+    for slot in head.chunks_exact_mut(4096) {
+        slot[16..18].copy_from_slice(&99u16.to_le_bytes());
+        slot[20..24].fill(0);
+        let crc = crc32(slot);
+        slot[20..24].copy_from_slice(&crc.to_le_bytes());
+    }
+    std::fs::write(&path, &head).expect("HEAD can be rewritten");
+    db.run("count", &[]).refused(14, "UnsupportedVersion", &["99"]);
+    db.run("put", &[r#"{"id":"b"}"#]).refused(14, "UnsupportedVersion", &["99"]);
+    assert_eq!(std::fs::read(&path).expect("HEAD is there"), head);
+}
+
+/// CRC-32 as zlib computes it, bit by bit: the binary is held against a second opinion.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes
+        .iter()
+        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 }))
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let db = Db::new(&[]);
+    let lines: String = (0..5000).map(|i| format!("{{\"id\":\"{i}\",\"text\":\"some words to fill the pipe with\"}}\n")).collect();
+    db.feed("load", &["-"], lines).ok();
+    let path = db.path();
+    let mut child = command(&["scan", path.to_str().expect("the path is UTF-8"), "--json"]).spawn().expect("the binary starts");
+    let mut stdout = child.stdout.take().expect("stdout is a pipe");
+    stdout.read_exact(&mut [0; 64]).expect("the scan prints");
+    drop(stdout);
+    let output = child.wait_with_output().expect("the scan ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_stdout_is_an_error() {
+    let db = Db::new(&[]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    let status = db.command("count", &[]).stdout(full).status().expect("the binary runs");
+    assert_eq!(status.code(), Some(21));
+}
