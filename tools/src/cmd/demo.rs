@@ -31,6 +31,18 @@ struct Asked {
     #[serde(rename = "query")]
     text: String,
     vector: Vec<f32>,
+    /// The passages that hold the answer.
+    #[serde(skip)]
+    gold: Vec<String>,
+    #[serde(skip)]
+    answer: Option<String>,
+}
+
+impl Asked {
+    fn line(&self) -> String {
+        let answer = self.answer.as_deref().map(|a| format!("   (answer: {a}; * marks the passages it rests on)")).unwrap_or_default();
+        format!("Q: {}{answer}", self.text)
+    }
 }
 
 #[derive(Serialize)]
@@ -49,7 +61,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
     let database = Database::create(&path)?;
     commit(&database, passages, &shown, out)?;
     for question in questions.iter().take(QUESTIONS_SHOWN) {
-        say(out, format!("\nQ: {}", question.text))?;
+        say(out, format!("\n{}", question.line()))?;
         for mode in [BY_TEXT, BY_VECTOR, BY_BOTH] {
             answer(&database, question, mode, out)?;
         }
@@ -59,7 +71,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
     let Some(best) = before.first() else { return Err(broken("the first question has no answer")) };
     let gone = best.id.clone();
     let deleted = database.delete(COLLECTION, vec![gone.clone()])?;
-    say(out, format!("\ndeleted {gone}, the best answer to the first question; asked again:\nQ: {}", question.text))?;
+    say(out, format!("\ndeleted {gone}, the best answer to the first question; asked again:\n{}", question.line()))?;
     if out.json() {
         out.object(&json!({ "deleted": deleted }))?;
     }
@@ -69,7 +81,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
     }
     database.close()?;
     let database = Database::open(&path)?;
-    say(out, format!("\nclosed the database and opened it again; asked again:\nQ: {}", question.text))?;
+    say(out, format!("\nclosed the database and opened it again; asked again:\n{}", question.line()))?;
     let again = answer(&database, question, BY_BOTH, out)?;
     database.close()?;
     let ranking = |hits: &[Hit]| hits.iter().map(|h| (h.id.clone(), h.score.to_bits())).collect::<Vec<_>>();
@@ -111,8 +123,11 @@ fn answer(database: &Database, question: &Asked, (name, mode): (&str, Mode), out
     }
     for (i, hit) in hits.iter().enumerate() {
         let label = if i == 0 { format!("by {name}") } else { String::new() };
-        out.line(format_args!("   {label:9}  {}. {:.4}  {}  [{}]", i + 1, hit.score, hit.id, ranks(&hit.retrievers)))?;
-        out.line(format_args!("                 {}", excerpt(&hit.text, 110)))?;
+        let mark = if question.gold.contains(&hit.id) { '*' } else { ' ' };
+        // The text begins with the title and a blank line.
+        let text = hit.text.replacen("\n\n", ": ", 1);
+        out.line(format_args!("   {label:9} {mark}{}. {}  score {:.4}  ({})", i + 1, hit.id, hit.score, ranks(&hit.retrievers)))?;
+        out.line(format_args!("                {}", excerpt(&text, 110)))?;
     }
     if hits.is_empty() {
         out.line(format_args!("   by {name}: nothing"))?;
@@ -159,9 +174,12 @@ fn questions() -> Outcome<Vec<Asked>> {
     let mut rows = Rows::from_reader(QUESTION_VECTORS, "demo/questions.npy")?;
     let mut questions = Vec::new();
     for line in QUESTIONS.lines() {
-        let text = Fields::parse(line)?.get("text").ok_or_else(|| broken("a question has no text"))?;
+        let fields = Fields::parse(line)?;
+        let text = fields.get("text").ok_or_else(|| broken("a question has no text"))?;
+        let gold = fields.get("gold").map_or(Ok(Vec::new()), |raw| value("gold", raw, "a list of ids"))?;
+        let answer = fields.get("answer").map(|raw| value("answer", raw, "a string")).transpose()?;
         let vector = rows.next_row()?.ok_or_else(|| broken("a question has no vector"))?;
-        questions.push(Asked { text: value("text", text, "a string")?, vector });
+        questions.push(Asked { text: value("text", text, "a string")?, vector, gold, answer });
     }
     Ok(questions)
 }
