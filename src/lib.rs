@@ -1,23 +1,66 @@
-//! Triune: an embedded retrieval database.
+//! Triune is an embedded retrieval database: one directory holds documents, their vectors and a full-text index, and one atomic, crash-safe
+//! commit changes all of them together.
+//!
+//! ```
+//! use triune::{Database, Document, Schema, Search};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("notes.triune");
+//! let db = Database::create(&path)?;
+//! db.create_collection("main", Schema::default())?;
+//! db.put(
+//!     "main",
+//!     vec![
+//!         Document::new("a").text("A torn tail is dropped when the log is read.").vector([0.9, 0.1, 0.0]),
+//!         Document::new("b").text("Vectors are stored as they were given.").vector([0.1, 0.9, 0.0]),
+//!     ],
+//! )?;
+//!
+//! let notes = db.snapshot().collection("main")?;
+//! let answer = notes.search(&Search { query: Some("torn log".into()), vector: Some(vec![1.0, 0.0, 0.0]), k: 1, ..Search::default() })?;
+//! assert_eq!(answer.hits[0].id, "a");
+//! assert_eq!(answer.retrievers, ["vector", "text"]);
+//! db.close()?;
+//! # Ok::<(), triune::Error>(())
+//! ```
+//!
+//! Read in this order: [`Database`] (open, commit, close), [`WriteBatch`] (what a commit may do), [`Snapshot`] and [`Collection`] (reading),
+//! [`Search`] (asking), [`Error`] (what can go wrong, and what to do then). [`io::Directory`] is where files live; [`inspect`] looks at
+//! them when opening refuses.
 
-pub mod docstore;
+// Without `internals` the rooms are private, and what only tests, fuzz targets and benches use of them is not used at all.
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "rooms are public to the crate's own tests, fuzz targets and benches alone"
+    )
+)]
+
+/// Modules that the feature `internals` makes public.
+macro_rules! rooms {
+    ($($room:ident)+) => {
+        $(
+            #[cfg(feature = "internals")]
+            pub mod $room;
+            #[cfg(not(feature = "internals"))]
+            mod $room;
+        )+
+    };
+}
+
 pub mod document;
 pub mod engine;
 pub mod error;
-pub mod format;
 pub mod ids;
 pub mod inspect;
 pub mod io;
-pub mod manifest;
-pub mod memtable;
 pub mod options;
 pub mod ranking;
 pub mod retrieval;
-pub mod segment;
-pub mod text;
-pub mod tombstones;
-pub mod vector;
-pub mod wal;
+rooms! { docstore format manifest memtable segment text tombstones vector wal }
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
@@ -26,3 +69,8 @@ pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 pub use options::{AnalyzerKind, Durability, ExtractorKind, IoMode, Metric, Options, Schema, Scorer, limits};
 pub use retrieval::{Fusion, Hit, Mode, RetrieverRank, Search, SearchResult};
 pub use text::Analyzer;
+
+/// The examples of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
