@@ -1,4 +1,203 @@
 //! A directory of the operating system.
-#[derive(Debug)]
+//!
+//! Answers [`Directory`] with plain system calls and nothing else: no buffering, no retry of a failed sync, no fallback. Errors keep the kind
+//! that the operating system gave them (`StorageFull`, `NotFound`, `PermissionDenied`, ...). Interrupted reads, writes and syncs are resumed
+//! by the standard library's calls used here.
+//!
+//! Invariants: files are reached by the directory's real path as it was when it was opened, so that a later change of the working directory
+//! moves nothing; a name is one path component, so that nothing outside the directory can be reached.
+
+use std::fs::{self, File as OsFile, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Bytes, Directory, File, LockGuard, LockMode, mmap};
+
+#[cfg(not(unix))]
+compile_error!("Triune's promises rest on fsync of a directory, which it knows how to ask for on unix only.");
+
 /// A directory of the operating system.
-pub struct FsDirectory;
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// use triune::io::{Directory, FsDirectory};
+///
+/// let scratch = tempfile::tempdir()?;
+/// let directory = FsDirectory::create(scratch.path().join("notes.triune"))?;
+/// let file = directory.create_new("HEAD")?;
+/// file.write_all_at(0, b"bytes")?;
+/// file.sync()?; // the bytes and the length
+/// directory.sync()?; // the name
+/// assert_eq!(directory.list()?, ["HEAD"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FsDirectory {
+    /// As the caller spelled it, for messages.
+    given: PathBuf,
+    /// Absolute and without symbolic links.
+    path: PathBuf,
+    /// The opened directory itself: what `sync` is asked of.
+    handle: OsFile,
+}
+
+impl FsDirectory {
+    /// Opens an existing directory.
+    ///
+    /// # Errors
+    /// `NotFound` when there is nothing, `NotADirectory` when there is something else, and whatever the operating system says.
+    pub fn open(path: impl AsRef<Path>) -> Result<FsDirectory> {
+        let given = path.as_ref().to_path_buf();
+        let path = fs::canonicalize(&given)?;
+        let handle = OsFile::open(&path)?;
+        if !handle.metadata()?.is_dir() {
+            return Err(Error::new(ErrorKind::NotADirectory, format!("{} is not a directory", given.display())));
+        }
+        Ok(FsDirectory { given, path, handle })
+    }
+
+    /// Opens a directory, making it and the directories above it when they are missing.
+    ///
+    /// The names of directories that had to be made above it are durable when this returns; its own name is after
+    /// [`Directory::sync_parent`].
+    ///
+    /// # Errors
+    /// As [`FsDirectory::open`].
+    pub fn create(path: impl AsRef<Path>) -> Result<FsDirectory> {
+        let path = path.as_ref();
+        let missing: Vec<&Path> = path.ancestors().take_while(|a| !a.as_os_str().is_empty() && !a.exists()).collect();
+        fs::create_dir_all(path)?;
+        // The first one is the directory itself; the others would take it with them if a power cut lost their names.
+        for made in missing.iter().skip(1) {
+            sync_directory_above(&fs::canonicalize(made)?)?;
+        }
+        FsDirectory::open(path)
+    }
+
+    /// The directory's real path: absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn file_path(&self, name: &str) -> Result<PathBuf> {
+        let mut components = Path::new(name).components();
+        match (components.next(), components.next()) {
+            (Some(Component::Normal(only)), None) if only == name => Ok(self.path.join(name)),
+            _ => Err(Error::new(ErrorKind::InvalidInput, format!("{name:?} is not the name of a file in this directory"))),
+        }
+    }
+
+    fn open_file(&self, name: &str, options: &OpenOptions) -> Result<Arc<dyn File>> {
+        let file = options.open(self.file_path(name)?)?;
+        Ok(Arc::new(FsFile { file, name: name.to_owned() }))
+    }
+}
+
+/// Makes the name of `path` durable in the directory above it; the root of the file system has no name.
+fn sync_directory_above(path: &Path) -> Result<()> {
+    match path.parent() {
+        Some(parent) => OsFile::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+impl Directory for FsDirectory {
+    fn describe(&self) -> String {
+        self.given.display().to_string()
+    }
+
+    /// A name that is not UTF-8 is listed with replacement characters: it can't be opened, and is not one of ours, but it is there.
+    fn list(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn create_new(&self, name: &str) -> Result<Arc<dyn File>> {
+        self.open_file(name, OpenOptions::new().read(true).write(true).create_new(true))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn File>> {
+        self.open_file(name, OpenOptions::new().read(true))
+    }
+
+    fn open_writable(&self, name: &str) -> Result<Arc<dyn File>> {
+        self.open_file(name, OpenOptions::new().read(true).write(true))
+    }
+
+    fn unlink(&self, name: &str) -> Result<()> {
+        fs::remove_file(self.file_path(name)?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.handle.sync_all()
+    }
+
+    fn sync_parent(&self) -> Result<()> {
+        sync_directory_above(&self.path)
+    }
+
+    /// Every call opens the file anew, since the operating system ties a lock to the handle: two locks of one process conflict like those
+    /// of two processes.
+    fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
+        let path = self.file_path(name)?;
+        // An exclusive lock needs a writable handle on network file systems; a shared one must work on a read-only medium.
+        let file = OpenOptions::new().read(true).write(mode == LockMode::Exclusive).open(path)?;
+        loop {
+            let locked = match mode {
+                LockMode::Shared => file.try_lock_shared(),
+                LockMode::Exclusive => file.try_lock(),
+            };
+            match locked {
+                Ok(()) => return Ok(Some(LockGuard(Box::new(file)))),
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+/// An open file of the operating system.
+#[derive(Debug)]
+struct FsFile {
+    file: OsFile,
+    name: String,
+}
+
+impl File for FsFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(buf, offset)
+    }
+
+    fn write_all_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.file.write_all_at(buf, offset)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn map(&self, len: u64) -> Result<Bytes> {
+        mmap::map(&self.file, &self.name, len)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,38 @@
-//! (being built)
+//! The only place that maps files into memory.
+//!
+//! A mapped page of a file that somebody writes changes under a `&[u8]`, and one of a file that somebody truncates kills the process. So only
+//! **sealed** files are mapped: files that were written once, synced and are never written or truncated again, by anybody (unlinking is
+//! harmless). Their expected length comes from the manifest and is checked here first. Hosts that can't rely on other programs keeping their
+//! hands off read by system calls instead (`IoMode::Pread`).
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+
+use memmap2::{Mmap, MmapOptions};
+
+use super::Bytes;
+
+/// Maps the first `len` bytes of a sealed file for reading; `name` is for messages.
+///
+/// # Errors
+/// `UnexpectedEof` when the file is shorter than `len`, and whatever the operating system says to mapping it.
+pub(crate) fn map(file: &File, name: &str, len: u64) -> Result<Bytes> {
+    let actual = file.metadata()?.len();
+    if actual < len {
+        return Err(Error::new(ErrorKind::UnexpectedEof, format!("{name} has {actual} bytes, {len} were expected")));
+    }
+    // The operating system refuses to map nothing.
+    if len == 0 {
+        return Ok(Bytes::new(Vec::new()));
+    }
+    let len = usize::try_from(len).map_err(|_| Error::new(ErrorKind::OutOfMemory, format!("{name} has more bytes than fit in memory")))?;
+    Ok(Bytes::new(map_sealed(file, len)?))
+}
+
+/// Maps `len` bytes, which the caller has checked to be there.
+#[allow(unsafe_code, reason = "mapping a file has no safe interface; this is its only use")]
+fn map_sealed(file: &File, len: usize) -> Result<Mmap> {
+    // SAFETY: the rule of this module: only sealed files are mapped, which nobody writes or truncates any more, and `len` lies within the
+    // file, so the bytes neither change nor vanish while the mapping lives.
+    unsafe { MmapOptions::new().len(len).map(file) }
+}

@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | `fs.rs` | [`FsDirectory`]: a directory of the operating system |
 //! | `mmap.rs` | the only place that maps files |
-//! | `sim.rs` | [`SimDirectory`]: a simulated disk that loses, tears and fails on request |
+//! | `sim/` | [`SimDirectory`]: a simulated disk that loses, tears and fails on request |
 //! | `names.rs` | every file name, spelled and parsed |
 //!
 //! Errors are `std::io::Error` here; the callers know what they were doing and add it.

@@ -1,4 +1,0 @@
-//! A simulated disk.
-#[derive(Debug)]
-/// A simulated disk.
-pub struct SimDirectory;

@@ -1,0 +1,151 @@
+//! The simulated disk: its files, its names, and what of both is pending.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::faults::SyncEffect;
+use super::inode::{Inode, Stamp, Versions};
+
+/// The place of a file in [`Disk::inodes`].
+pub(super) type FileId = usize;
+
+/// A name and the files that it stood for since the directory was last synced.
+#[derive(Clone, Default)]
+pub(super) struct Entry {
+    /// What a power cut can't take.
+    pub(super) durable: Option<FileId>,
+    /// What the program sees.
+    pub(super) cached: Option<FileId>,
+    pub(super) pending: Versions<Option<FileId>>,
+}
+
+/// Everything that outlives a process. Cloning it shares the bytes until one of the two changes them.
+#[derive(Clone)]
+pub(super) struct Disk {
+    pub(super) clock: Stamp,
+    /// Files are only added, so that an open handle stays valid after its name is gone.
+    pub(super) inodes: Vec<Inode>,
+    pub(super) names: BTreeMap<String, Entry>,
+    /// Whether a power cut can't take the directory itself.
+    pub(super) directory_durable: bool,
+    /// An earlier sync of the names lied.
+    pub(super) names_late: bool,
+    /// An earlier sync of the directory's own name lied.
+    pub(super) parent_late: bool,
+    /// Whether a sector that is being written when the power goes may end up holding neither the old nor the new bytes.
+    pub(super) garbage: bool,
+}
+
+impl Disk {
+    pub(super) fn new(directory_durable: bool, garbage: bool) -> Disk {
+        Disk { clock: 0, inodes: Vec::new(), names: BTreeMap::new(), directory_durable, names_late: false, parent_late: false, garbage }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<FileId> {
+        self.names.get(name)?.cached
+    }
+
+    /// The names that the program sees, ascending.
+    pub(super) fn seen_names(&self) -> Vec<String> {
+        self.names.iter().filter(|(_, entry)| entry.cached.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn tick(&mut self) -> Stamp {
+        self.clock += 1;
+        self.clock
+    }
+
+    pub(super) fn create(&mut self, name: &str) {
+        self.inodes.push(Inode::new(name, Vec::new()));
+        self.point(name, Some(self.inodes.len() - 1));
+    }
+
+    pub(super) fn unlink(&mut self, name: &str) {
+        self.point(name, None);
+    }
+
+    fn point(&mut self, name: &str, file: Option<FileId>) {
+        let stamp = self.tick();
+        let entry = self.names.entry(name.to_owned()).or_default();
+        entry.cached = file;
+        entry.pending.push(stamp, file);
+    }
+
+    pub(super) fn write(&mut self, file: FileId, offset: usize, bytes: &[u8]) {
+        let stamp = self.tick();
+        self.inodes[file].write(stamp, offset, bytes);
+    }
+
+    pub(super) fn set_len(&mut self, file: FileId, len: usize) {
+        let stamp = self.tick();
+        self.inodes[file].set_len(stamp, len);
+    }
+
+    pub(super) fn sync_file(&mut self, file: FileId, effect: SyncEffect) {
+        let inode = &mut self.inodes[file];
+        match effect {
+            SyncEffect::MakeDurable => inode.make_durable(),
+            SyncEffect::Leave => {}
+            SyncEffect::Forget => inode.forget_dirty(),
+            SyncEffect::Revert => inode.revert(),
+        }
+    }
+
+    pub(super) fn sync_names(&mut self, effect: SyncEffect) {
+        if effect == SyncEffect::Leave {
+            return;
+        }
+        for entry in self.names.values_mut() {
+            if effect == SyncEffect::MakeDurable
+                && let Some(&file) = entry.pending.newest()
+            {
+                entry.durable = file;
+            }
+            if effect == SyncEffect::Revert {
+                entry.cached = entry.durable;
+            }
+            entry.pending.clear();
+        }
+        self.names.retain(|_, entry| entry.durable.is_some() || entry.cached.is_some());
+    }
+
+    /// Puts a file with these bytes under a name, durably. An open file of that name changes under its handles.
+    pub(super) fn place(&mut self, name: &str, inode: Inode) {
+        let file = self.find(name).unwrap_or(self.inodes.len());
+        if file == self.inodes.len() {
+            self.inodes.push(inode);
+        } else {
+            self.inodes[file] = inode;
+        }
+        self.names.insert(name.to_owned(), Entry { durable: Some(file), cached: Some(file), pending: Versions::default() });
+    }
+
+    /// Cuts a file, durably, if it is longer.
+    pub(super) fn shorten(&mut self, name: &str, len: u64) {
+        if let Some(file) = self.find(name) {
+            let inode = &mut self.inodes[file];
+            if inode.durable.len() > len {
+                inode.durable.edit().truncate(usize::try_from(len).expect("less than a length in memory"));
+                inode.cache = inode.durable.clone();
+            }
+        }
+    }
+
+    /// How many bytes the named files take.
+    pub(super) fn used(&self) -> u64 {
+        self.names.values().filter_map(|entry| entry.cached).map(|file| self.inodes[file].cache.len()).sum()
+    }
+
+    /// A hash of all names and bytes that reads see, and of whether the directory itself is durable.
+    pub(super) fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.directory_durable.hash(&mut hasher);
+        for (name, entry) in &self.names {
+            if let Some(file) = entry.cached {
+                name.hash(&mut hasher);
+                self.inodes[file].cache.hash().hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+}
