@@ -1,3 +1,5 @@
+//! HEAD, its publisher, and the manifest store.
+
 mod mem;
 mod publish;
 mod store;

@@ -1,3 +1,5 @@
+//! The log: writing, scanning, links, and the verdict of recovery.
+
 mod chain;
 mod damage;
 #[path = "../../manifest/tests/mem.rs"]
