@@ -47,6 +47,10 @@ impl Request {
         *self.answer.lock() = Some(result);
     }
 
+    fn is_answered(&self) -> bool {
+        self.answer.lock().is_some()
+    }
+
     fn take_answer(&self) -> Option<Result<Commit>> {
         self.answer.lock().take()
     }
@@ -87,21 +91,19 @@ impl Group {
 }
 
 impl Core {
-    /// Commits a staged batch, alone or with others that wait.
-    pub(crate) fn commit(&self, request: Arc<Request>) -> Result<Commit> {
-        self.queue.lock().push(request.clone());
-        let answer = {
+    /// Commits staged batches, which share a group, alone or with others that wait. Answers in their order.
+    pub(crate) fn commit(&self, requests: &[Arc<Request>]) -> Vec<Result<Commit>> {
+        // All at once: whoever leads takes all of them, in this order.
+        self.queue.lock().extend(requests.iter().cloned());
+        let answers = {
             let mut w = self.writer.lock();
-            match request.take_answer() {
-                Some(answer) => answer,
-                None => {
-                    self.lead(&mut w);
-                    request.take_answer().expect("the leader answers all that was queued before")
-                }
+            if requests.iter().any(|r| !r.is_answered()) {
+                self.lead(&mut w);
             }
+            requests.iter().map(|r| r.take_answer().expect("the leader answers all that was queued before")).collect()
         };
         self.after_commit();
-        answer
+        answers
     }
 
     /// Commits everything that is queued.
@@ -139,10 +141,11 @@ impl Core {
             }
         };
         let mut payload = Vec::new();
-        if effects.encoded_len_estimate() <= limits::RECORD_BYTES_MAX {
+        let record_bytes = self.options.thresholds.record_bytes.min(limits::RECORD_BYTES_MAX);
+        if effects.encoded_len_estimate() <= record_bytes {
             effects.encode(&mut payload);
         }
-        if payload.is_empty() || group.bytes + payload.len() > limits::RECORD_BYTES_MAX {
+        if payload.is_empty() || group.bytes + payload.len() > record_bytes {
             self.finish(w, group);
             group = Group::new(w);
             // The group before may have failed and taken the writer, or its own effects, with it.

@@ -9,7 +9,7 @@ use super::segments::SegmentHandle;
 use super::version::{Catalog, Frozen, Version};
 use super::{commit, flush};
 use crate::error::{Error, Result};
-use crate::format::effects::{CommitEffects, DeadSet};
+use crate::format::effects::{CommitEffects, DEAD_INLINE_BYTES_MAX, DeadSet};
 use crate::format::head::HeadState;
 use crate::format::wal::RECORD_COMMIT;
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
@@ -280,7 +280,7 @@ impl Core {
 
     /// How a record names its dying seqs: inline, or in a synced file when they are many.
     pub(crate) fn dead_set(&self, w: &mut Writer, dying: RoaringTreemap) -> Result<DeadSet> {
-        if dying.serialized_size() <= crate::format::effects::DEAD_INLINE_BYTES_MAX {
+        if dying.serialized_size() <= self.options.thresholds.dead_inline_bytes.min(DEAD_INLINE_BYTES_MAX) {
             return Ok(DeadSet::Inline(dying));
         }
         self.settle(w)?;
