@@ -80,6 +80,27 @@ fn an_undone_commit_leaves_no_trace_even_when_its_lsn_is_used_again() {
 }
 
 #[test]
+fn a_commit_after_an_undone_group_is_found_by_every_search() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    // A group of three commits, the last of which replaces a row of the first.
+    let b = append(&c, 2, 2, "b", "y");
+    append(&c, 3, 3, "c", "y");
+    c.kill(b, Lsn(4));
+    append(&c, 4, 4, "b", "y");
+    c.undo_from(Lsn(2));
+
+    let b = append(&c, 2, 5, "b", "z z");
+    assert!(c.rows_at(Lsn(2)).any(|(row, r)| row == b && r.visible(Lsn(2))));
+    assert_eq!(c.totals(Lsn(2)), Totals { documents: 2, tokens: 3, vectors: 2 });
+    assert_eq!((c.find("a", Lsn(2)), c.find("b", Lsn(2)), c.find("c", Lsn(2))), (Some(a), Some(b), None));
+    c.kill(b, Lsn(3));
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    assert_eq!(c.totals(Lsn(3)).documents, 1);
+    assert_eq!((c.find("b", Lsn(2)), c.find("b", Lsn(3))), (Some(b), None));
+}
+
+#[test]
 fn deaths_are_counted_between_any_two_lsns() {
     let log = DeathLog::default();
     for (lsn, row) in [(2, 1), (2, 5), (4, 0)] {
