@@ -312,14 +312,22 @@ impl Core {
         }
     }
 
-    /// Removes the files that nothing reaches any more.
+    /// Removes the files that nothing reaches any more. False when that is to be tried again later.
+    ///
+    /// The caller holds `maintenance`: what a checkpoint or merge has written, and may be naming at this moment, is not looked at. A writer
+    /// that stopped removes nothing, since it does not know what the disk names.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         self.files.collect(|| {
             let w = self.writer.lock();
+            if self.writable(&w).is_err() {
+                return None;
+            }
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
             reachable.extend(w.dying.keys().map(|&n| FileName::Tombstones(n)));
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
-            if let Some(head) = self.publisher.lock().as_ref().map(|p| p.current().clone()) {
+            {
+                let publisher = self.publisher.lock();
+                let head = publisher.as_ref().filter(|p| p.may_unlink())?.current();
                 reachable.insert(FileName::Manifest(head.manifest_number));
                 reachable.insert(FileName::Wal(head.wal_sequence));
             }
@@ -327,8 +335,21 @@ impl Core {
                 reachable.insert(FileName::Segments(entry.file));
                 reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
             }
-            reachable
+            Some(reachable)
         })
+    }
+
+    /// Brings both slots of HEAD to the same state, as they are after every publishing. After a kill between the two writes of one they are
+    /// not, and no file may go.
+    pub(crate) fn agree_slots(&self) -> Result<()> {
+        let mut w = self.writer.lock();
+        self.writable(&w)?;
+        self.settle(&mut w)?;
+        let agreed = self.publisher.lock().as_ref().is_some_and(Publisher::may_unlink);
+        if !agreed {
+            self.write_head(|head| head).map_err(|e| w.poison(e.to_string()))?;
+        }
+        Ok(())
     }
 }
 

@@ -331,6 +331,7 @@ impl Core {
         if wrote {
             self.checkpoint()?;
             self.fold()?;
+            let _maintenance = self.maintenance.lock();
             self.collect_garbage()?;
         }
         Ok(())
@@ -353,8 +354,14 @@ impl Core {
 
     /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.
     fn wait_for_garbage(&self) -> Result<()> {
+        self.agree_slots()?;
         for _ in 0..500 {
-            if self.collect_garbage()? {
+            // Not held while waiting: commits may need a checkpoint meanwhile.
+            let collected = {
+                let _maintenance = self.maintenance.lock();
+                self.collect_garbage()?
+            };
+            if collected {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -25,6 +25,8 @@ pub struct Publisher {
     bytes: Box<HeadSlot>,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
+    /// Whether both slots say the same, generation aside.
+    agreed: bool,
     settled: bool,
     poisoned: bool,
 }
@@ -47,6 +49,7 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
+            agreed: view.other.as_ref().is_some_and(|o| HeadState { generation: view.chosen.generation, ..o.clone() } == view.chosen),
             settled: false,
             poisoned: false,
         })
@@ -57,7 +60,7 @@ impl Publisher {
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
-        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, settled: true, poisoned: false };
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, agreed: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
     }
@@ -73,6 +76,7 @@ impl Publisher {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
+            self.agreed = true;
         }
         self.settled = true;
         Ok(())
@@ -84,9 +88,17 @@ impl Publisher {
     pub fn publish(&mut self, next: &HeadState) -> Result<Generation> {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
+        self.agreed = false;
         self.write_other(next)?;
         self.write_other(next)?;
+        self.agreed = true;
         Ok(self.current.generation)
+    }
+
+    /// Whether files that the current slot does not reach may go: it was synced by this process, and the other slot, which a later open may
+    /// have to fall back on, reaches the same.
+    pub fn may_unlink(&self) -> bool {
+        self.settled && self.agreed && !self.poisoned
     }
 
     /// Whether a sync of HEAD failed, so that nothing can be published any more and the outcome of that call is unknown for good.
