@@ -227,7 +227,7 @@ impl Core {
         version.manifest = Arc::new(prepared.manifest);
         version.frozen.retain(|f| f.last_lsn > applied);
         w.logs.retain(|_, last| last.is_none_or(|l| l > applied));
-        w.dying.retain(|_, l| *l > applied);
+        w.logged.retain(|_, l| *l > applied);
         Ok(())
     }
 }

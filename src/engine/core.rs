@@ -71,8 +71,9 @@ pub(crate) struct Writer {
     pub(crate) next_incarnation: Incarnation,
     /// Every log that replay may need: sequence, and its last lsn once it is closed.
     pub(crate) logs: BTreeMap<u64, Option<Lsn>>,
-    /// Files of dying seqs, with the greatest lsn that may name them.
-    pub(crate) dying: BTreeMap<u64, Lsn>,
+    /// Files that log records name (dying seqs, landed segments), each with the greatest lsn that may do so. They stay for replay even when the
+    /// state names them no more: a later record may have dropped their collection.
+    pub(crate) logged: BTreeMap<FileName, Lsn>,
     /// Why this writer stopped.
     pub(crate) poisoned: Option<String>,
     /// Why the last group was undone, if it was.
@@ -245,6 +246,7 @@ impl Core {
             }
             return Err(e);
         }
+        w.logged.extend(landed.iter().map(|(_, s)| (FileName::Segments(s.entry.file), lsn)));
         self.show_landed(w, landed, resolved, lsn)?;
         self.witness(w);
         Ok(lsn)
@@ -290,7 +292,7 @@ impl Core {
         let part = file.add_dying_seqs(&dying)?;
         file.finish()?;
         self.sync_directory()?;
-        w.dying.insert(number, w.lsn.next());
+        w.logged.insert(FileName::Tombstones(number), w.lsn.next());
         Ok(DeadSet::File { number, length: part.length, crc: part.crc })
     }
 
@@ -323,7 +325,7 @@ impl Core {
                 return None;
             }
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
-            reachable.extend(w.dying.keys().map(|&n| FileName::Tombstones(n)));
+            reachable.extend(w.logged.keys());
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
             {
                 let publisher = self.publisher.lock();

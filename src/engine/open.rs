@@ -234,7 +234,7 @@ fn core(
         next_seq: replayed.next_seq,
         next_incarnation: replayed.next_incarnation,
         logs: recovered.logs.iter().map(|&n| (n, Some(replayed.lsn))).collect(),
-        dying: replayed.dying.iter().map(|&n| (n, replayed.lsn)).collect(),
+        logged: replayed.files.iter().map(|&file| (file, replayed.lsn)).collect(),
         poisoned: None,
         undone: None,
         settled: false,
