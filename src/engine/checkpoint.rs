@@ -180,6 +180,8 @@ impl Core {
     /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.
     pub(crate) fn publish_manifest(&self, manifest: &Manifest, log: Option<(u64, crate::ids::Uuid)>) -> Result<Generation> {
         manifest::check(manifest)?;
+        // A writer that stopped while the files were written does not know what the disk holds, and changes nothing any more.
+        self.writable(&self.writer.lock())?;
         let number = self.files.next_number();
         let _claim = self.files.claim(FileName::Manifest(number));
         let written = write_manifest(self.dir.as_ref(), number, self.database, manifest);

@@ -170,6 +170,8 @@ impl Core {
             return group;
         }
         let lsn = w.lsn.next();
+        // Taken even if the batch is taken back: rows that were staged keep their places, and a seq is never used twice.
+        (w.next_seq, w.next_incarnation) = (resolved.next_seq, resolved.next_incarnation);
         group.sync |= matches!(request.durability, Durability::Sync);
         group.frees &= resolved.collections.iter().all(|c| c.rows.is_empty());
         if let Err(e) = self.apply(w, &resolved, lsn, &mut group.touched) {
@@ -178,7 +180,7 @@ impl Core {
             request.answer(Err(e));
             return group;
         }
-        (w.lsn, w.catalog, w.next_seq, w.next_incarnation) = (lsn, resolved.catalog, resolved.next_seq, resolved.next_incarnation);
+        (w.lsn, w.catalog) = (lsn, resolved.catalog);
         group.bytes += payload.len();
         group.payloads.push((lsn, payload));
         group.members.push((request, Commit { lsn, outcomes: resolved.outcomes }));
@@ -247,12 +249,12 @@ impl Core {
         let records: Vec<NewRecord<'_>> =
             group.payloads.iter().map(|(lsn, payload)| NewRecord { lsn: *lsn, kind: RECORD_COMMIT, payload }).collect();
         if let Err(e) = self.log(w, &records, group.sync, group.frees) {
-            // A poisoned writer's staged rows stay invisible, since their lsn is never published.
             if w.poisoned.is_none() {
                 self.undo(w, group.before.next(), &group.touched);
-                (w.lsn, w.catalog) = (group.before, group.catalog_before.clone());
                 w.undone = Some(e.duplicate());
             }
+            // A poisoned writer's staged rows stay where they are, and invisible: a checkpoint or merge that is under way publishes this lsn.
+            (w.lsn, w.catalog) = (group.before, group.catalog_before.clone());
             return group.fail(&e);
         }
         self.publish(w);

@@ -43,7 +43,11 @@ struct Merged {
 impl Core {
     /// Carries out a plan. Returns false when the inputs were gone by the time it was done: somebody dropped the collection.
     pub(crate) fn merge(&self, plan: &Plan) -> Result<bool> {
-        self.settle(&mut self.writer.lock())?;
+        {
+            let mut w = self.writer.lock();
+            self.writable(&w)?;
+            self.settle(&mut w)?;
+        }
         let merged = self.write_merged(plan)?;
         let _maintenance = self.maintenance.lock();
         let version = self.writer.lock().version.clone();
