@@ -5,6 +5,7 @@ use super::policy;
 use crate::error::{Error, Result};
 use crate::options::Durability;
 use parking_lot::{Condvar, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -44,7 +45,7 @@ impl Background {
         self.stop.store(true, Ordering::Relaxed);
         self.call();
         if let Some(thread) = self.thread.lock().take() {
-            // A panic in the thread was reported where it happened; closing goes on.
+            // The thread catches panics; whatever ends it all the same must not keep a database from closing.
             let _ = thread.join();
         }
         self.stop.store(false, Ordering::Relaxed);
@@ -77,7 +78,11 @@ impl Core {
                 if core.background.stop.load(Ordering::Relaxed) {
                     return;
                 }
-                if let Err(e) = core.background_work() {
+                // A panic stops the writer: a checkpoint or merge may have been left halfway. The thread goes on, so that closing finds it.
+                let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
+                let done =
+                    done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())));
+                if let Err(e) = done {
                     *core.background.last_error.lock() = Some(e);
                 }
                 let waiting = core.clone();

@@ -18,6 +18,7 @@ use crate::options::{Durability, limits};
 use crate::wal::NewRecord;
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// What a commit did.
@@ -106,11 +107,23 @@ impl Core {
         answers
     }
 
-    /// Commits everything that is queued.
+    /// Commits everything that is queued, and answers all of it. A panic stops the writer, since nobody knows what it left behind, and goes on
+    /// to the caller once the others have their answer.
     fn lead(&self, w: &mut Writer) {
         let queued = std::mem::take(&mut *self.queue.lock());
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.lead_group(w, &queued))) else { return };
+        let error = w.poison("a commit panicked".into());
+        {
+            let shown = self.published.read();
+            (w.lsn, w.catalog) = (shown.lsn, shown.catalog.clone());
+        }
+        queued.iter().filter(|r| !r.is_answered()).for_each(|r| r.answer(Err(error.duplicate())));
+        resume_unwind(panic)
+    }
+
+    fn lead_group(&self, w: &mut Writer, queued: &[Arc<Request>]) {
         let mut group = Group::new(w);
-        for request in queued {
+        for request in queued.iter().cloned() {
             let staged = request.staged.lock().take().expect("a request is led once");
             if let Err(e) = self.writable(w) {
                 request.answer(Err(e));
