@@ -118,16 +118,8 @@ fn refuse_missing(dir: &dyn Directory) -> Result<()> {
     }
 }
 
-/// The writer's lock, when its file is there yet.
-pub(crate) fn lock_if_there(dir: &dyn Directory) -> Result<Option<LockGuard>> {
-    match dir.open(names::LOCK) {
-        Ok(_) => take_lock(dir).map(Some),
-        Err(_) => Ok(None),
-    }
-}
-
 /// The writer's lock.
-fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
+pub(crate) fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
     let lock = dir.try_lock(names::LOCK, LockMode::Exclusive).map_err(|e| {
         if e.kind() == std::io::ErrorKind::NotFound {
             return Error::corrupt(names::LOCK, 0, "the file is missing; an empty file of this name restores it");
