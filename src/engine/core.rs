@@ -24,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use roaring::RoaringTreemap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Everything a handle shares.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) maintenance: Mutex<()>,
     pub(crate) merging: Mutex<()>,
     pub(crate) published: RwLock<Published>,
+    /// A sync of the directory failed: it may have dropped names that other threads made, and a later one would call them durable.
+    pub(crate) names_unknown: AtomicBool,
     /// The greatest lsn known to be synced.
     pub(crate) durable: AtomicU64,
     /// Bytes of segments written by this handle: what `close` may spend on folding.
@@ -105,6 +107,7 @@ impl Core {
         if w.closed {
             return Err(Error::ReadOnly("the database was closed; nothing was written. Open it again".into()));
         }
+        self.refuse_unknown_names()?;
         match &w.poisoned {
             Some(why) => {
                 Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database")))
@@ -178,9 +181,24 @@ impl Core {
         .map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}")))
     }
 
-    /// Makes every name durable.
+    /// Makes every name durable. After a failure nothing is named any more, by any thread.
     pub(crate) fn sync_directory(&self) -> Result<()> {
-        self.dir.sync().map_err(|e| Error::io("syncing the database directory", e))
+        // Before and after: a name that was made before another thread's sync failed may be one that it dropped.
+        self.refuse_unknown_names()?;
+        self.dir.sync().map_err(|e| {
+            self.names_unknown.store(true, Ordering::SeqCst);
+            Error::io("syncing the database directory", e)
+        })?;
+        self.refuse_unknown_names()
+    }
+
+    fn refuse_unknown_names(&self) -> Result<()> {
+        if self.names_unknown.load(Ordering::SeqCst) {
+            return Err(Error::Poisoned(
+                "a sync of the database directory failed, so no new file can be relied on; reopen the database".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// Freezes the active memtable at the last commit and goes on in a new one and a new log.

@@ -21,7 +21,7 @@ use crate::wal::{Recovered, Tail, Witness, recover};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What opening found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -237,6 +237,7 @@ fn core(
         files: Files::new(dir.clone(), &present),
         publisher: Mutex::new(publisher),
         database: view.chosen.database,
+        names_unknown: AtomicBool::new(false),
         durable: AtomicU64::new(view.chosen.durable_lsn.0),
         published: RwLock::new(Published { version, catalog, lsn: replayed.lsn }),
         writer: Mutex::new(writer),
