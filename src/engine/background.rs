@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How long the thread sleeps when nobody calls it.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// How many full memtables may wait for their flush before commits that add documents do it themselves.
+const FROZEN_MEMTABLES_MAX: usize = 4;
+
 /// The thread's half that everyone sees.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
@@ -140,12 +143,17 @@ impl Core {
             let w = self.writer.lock();
             let log_bytes = w.wal.as_ref().map_or(0, |wal| wal.end_offset());
             let full = w.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes;
-            (full && w.poisoned.is_none() && !w.closed && w.read_only.is_none(), w.version.frozen.len())
+            (full && self.writable(&w).is_ok(), w.version.frozen.len())
         };
-        if !full {
+        // A landed batch freezes what was before it, however little that was.
+        let left = waiting > 0 && !self.options.background;
+        if !full && !left {
             return;
         }
-        let result = if self.options.background && waiting == 0 {
+        let result = if left && !full {
+            let _maintenance = self.maintenance.lock();
+            self.flush_frozen()
+        } else if self.options.background && waiting == 0 {
             let mut w = self.writer.lock();
             let again = w.wal.as_ref().is_some_and(|wal| wal.end_offset() >= self.options.wal_bytes)
                 || w.version.active.bytes() >= self.options.memtable_bytes;
@@ -160,6 +168,17 @@ impl Core {
         if let Err(e) = result {
             *self.background.last_error.lock() = Some(e);
         }
+    }
+
+    /// Before a commit: when what is frozen takes too much memory, because flushing it failed, tries again, and refuses new documents when
+    /// that fails too. The published version says how much there is: the writer's lock would keep commits from sharing a group.
+    pub(crate) fn relieve_memory(&self) -> Result<()> {
+        let frozen: usize = self.published.read().version.frozen.iter().map(|f| f.memtable.bytes()).sum();
+        if frozen < self.options.memtable_bytes.saturating_mul(FROZEN_MEMTABLES_MAX) {
+            return Ok(());
+        }
+        let _maintenance = self.maintenance.lock();
+        self.flush_frozen()
     }
 
     fn merge_all_due(&self) -> Result<()> {

@@ -44,6 +44,11 @@ impl Request {
         Arc::new(Request { staged: Mutex::new(Some(staged)), durability, time_ms, answer: Mutex::new(None) })
     }
 
+    /// Whether it may need room in memory.
+    fn may_add_rows(&self) -> bool {
+        self.staged.lock().as_ref().is_some_and(Staged::may_add_rows)
+    }
+
     fn answer(&self, result: Result<Commit>) {
         *self.answer.lock() = Some(result);
     }
@@ -94,8 +99,11 @@ impl Group {
 impl Core {
     /// Commits staged batches, which share a group, alone or with others that wait. Answers in their order.
     pub(crate) fn commit(&self, requests: &[Arc<Request>]) -> Vec<Result<Commit>> {
+        if let Err(e) = self.relieve_memory() {
+            requests.iter().filter(|r| r.may_add_rows()).for_each(|r| r.answer(Err(e.duplicate())));
+        }
         // All at once: whoever leads takes all of them, in this order.
-        self.queue.lock().extend(requests.iter().cloned());
+        self.queue.lock().extend(requests.iter().filter(|r| !r.is_answered()).cloned());
         let answers = {
             let mut w = self.writer.lock();
             if requests.iter().any(|r| !r.is_answered()) {

@@ -214,6 +214,7 @@ impl Core {
             next_incarnation: w.next_incarnation,
         }));
         self.publish(w);
+        self.background.call();
         Ok(())
     }
 
