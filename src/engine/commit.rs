@@ -154,7 +154,9 @@ impl Core {
             group.members.push((request, commit));
             return group;
         }
-        let effects = match self.effects(w, &resolved, request.time_ms) {
+        // A batch that only takes away may use the ballast of a full disk, for its files and the first log too.
+        let frees = resolved.collections.iter().all(|c| c.rows.is_empty());
+        let effects = match self.with_ballast(w, frees, |w| self.effects(w, &resolved, request.time_ms)) {
             Ok(effects) => effects,
             Err(e) => {
                 request.answer(Err(e));
@@ -186,7 +188,7 @@ impl Core {
             return Group::new(w);
         }
         // Before anything is staged: a new log starts after the last commit.
-        if let Err(e) = self.ensure_log(w) {
+        if let Err(e) = self.with_ballast(w, frees, |w| self.ensure_log(w)) {
             request.answer(Err(e));
             return group;
         }
@@ -194,7 +196,7 @@ impl Core {
         // Taken even if the batch is taken back: rows that were staged keep their places, and a seq is never used twice.
         (w.next_seq, w.next_incarnation) = (resolved.next_seq, resolved.next_incarnation);
         group.sync |= matches!(request.durability, Durability::Sync);
-        group.frees &= resolved.collections.iter().all(|c| c.rows.is_empty());
+        group.frees &= frees;
         if let Err(e) = self.apply(w, &resolved, lsn, &mut group.touched) {
             // Only a damaged segment comes here, and nothing of this batch was written.
             self.undo(w, lsn, &group.touched);
@@ -286,16 +288,21 @@ impl Core {
     /// Makes records durable in the log. On an error of `Io` or `DiskFull` nothing of them is left in it; on `OutcomeUnknown` the writer is
     /// poisoned.
     pub(crate) fn log(&self, w: &mut Writer, records: &[NewRecord<'_>], sync: bool, frees: bool) -> Result<()> {
-        let mut result = self.append(w, records);
-        if frees && matches!(result, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
-            result = self.append(w, records);
-        }
-        result?;
+        self.with_ballast(w, frees, |w| self.append(w, records))?;
         let wal = w.wal.as_mut().expect("a log was made before anything was staged");
         if sync || wal.unsynced_bytes() > limits::UNSYNCED_BYTES_MAX / 2 {
             self.sync_log(w)?;
         }
         Ok(())
+    }
+
+    /// Tries once more with the room of the ballast, when the disk is full and `act` is to free some.
+    fn with_ballast<T>(&self, w: &mut Writer, frees: bool, act: impl Fn(&mut Writer) -> Result<T>) -> Result<T> {
+        let result = act(w);
+        if frees && matches!(result, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
+            return act(w);
+        }
+        result
     }
 
     fn append(&self, w: &mut Writer, records: &[NewRecord<'_>]) -> Result<()> {
