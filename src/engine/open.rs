@@ -53,9 +53,10 @@ pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(
     let loaded = load(dir.as_ref(), &options, true)?;
     let witness = Witness::open(dir.as_ref());
     let report = report(&loaded);
+    let behind = loaded.replayed.lsn > loaded.version.applied_lsn();
     let core = core(dir, options, loaded, witness, Some(lock), None)?;
     drop(_opening);
-    if report.replayed_commits > 0 {
+    if behind {
         core.checkpoint_recovered()?;
     }
     Ok((core, report))
@@ -172,7 +173,9 @@ fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded>
     let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
     let catalog = Catalog::of(&manifest);
     let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;
-    let (catalog, replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    let (catalog, mut replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    // Records of a kind that may be skipped have an lsn too, which no other record may get.
+    replayed.lsn = replayed.lsn.max(recovered.last_lsn);
     Ok(Loaded { view, version, catalog, replayed, recovered })
 }
 
