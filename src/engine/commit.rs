@@ -195,7 +195,7 @@ impl Core {
         let lsn = w.lsn.next();
         // Taken even if the batch is taken back: rows that were staged keep their places, and a seq is never used twice.
         (w.next_seq, w.next_incarnation) = (resolved.next_seq, resolved.next_incarnation);
-        group.sync |= matches!(request.durability, Durability::Sync);
+        group.sync |= self.syncs(request.durability);
         group.frees &= frees;
         if let Err(e) = self.apply(w, &resolved, lsn, &mut group.touched) {
             // Only a damaged segment comes here, and nothing of this batch was written.
@@ -208,6 +208,16 @@ impl Core {
         group.payloads.push((lsn, payload));
         group.members.push((request, Commit { lsn, outcomes: resolved.outcomes }));
         group
+    }
+
+    /// Whether a commit of this durability is synced before it is acknowledged: an interval that no thread keeps is.
+    fn syncs(&self, durability: Durability) -> bool {
+        match (durability, self.options.durability) {
+            (Durability::Sync, _) => true,
+            (Durability::Buffered, _) => false,
+            (Durability::Interval(asked), Durability::Interval(kept)) => !self.options.background || kept > asked,
+            (Durability::Interval(_), _) => true,
+        }
     }
 
     /// The record of a batch. Dying seqs that would fill it go to a synced file first.
