@@ -5,7 +5,7 @@ use super::resolve::NEWEST;
 use super::segments::{SegmentFile, SegmentHandle};
 use super::version::{Catalog, Frozen, Version};
 use crate::error::{Error, Result};
-use crate::format::effects::{CollectionEffects, CommitEffects, DeadSet};
+use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
@@ -69,9 +69,7 @@ impl Replay<'_> {
         }
         for change in &effects.catalog {
             self.catalog.apply(change).map_err(Error::InvalidArgument)?;
-        }
-        if !effects.catalog.is_empty() {
-            self.analyzers = self.catalog.collections.values().map(|c| (c.incarnation, c.schema.analyzer)).collect();
+            self.follow_analyzer(change);
         }
         for c in &effects.collections {
             let Some(analyzer) = self.analyzers.get(&c.incarnation).copied() else {
@@ -84,6 +82,24 @@ impl Replay<'_> {
         self.at.lsn = record.lsn;
         (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
         Ok(())
+    }
+
+    /// Keeps the analyzers in step with the catalog. Not made anew from it: ten thousand collections are created by as many records.
+    fn follow_analyzer(&mut self, change: &CatalogChange) {
+        match change {
+            CatalogChange::Create { incarnation, schema, .. } => {
+                self.analyzers.insert(*incarnation, schema.analyzer);
+            }
+            CatalogChange::Drop { incarnation, .. } => {
+                self.analyzers.remove(incarnation);
+            }
+            CatalogChange::Clear { old, new, .. } => {
+                if let Some(analyzer) = self.analyzers.remove(old) {
+                    self.analyzers.insert(*new, analyzer);
+                }
+            }
+            CatalogChange::Rename { .. } | CatalogChange::Swap { .. } | CatalogChange::FixDimension { .. } => {}
+        }
     }
 
     fn freeze(&mut self) {
