@@ -59,6 +59,8 @@ impl Core {
             let memtable = std::mem::take(&mut version.active);
             version.frozen.push(Arc::new(Frozen { memtable, last_lsn, catalog, next_seq, next_incarnation }));
         }
+        // What earlier recoveries left when they were killed goes first: on a full disk this one may need the room.
+        self.collect_garbage()?;
         let prepared = self.prepare()?.expect("a memtable was just frozen");
         let mut w = self.writer.lock();
         let sequence = self.files.next_number();
