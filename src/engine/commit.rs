@@ -57,7 +57,7 @@ impl Request {
         self.answer.lock().is_some()
     }
 
-    fn take_answer(&self) -> Option<Result<Commit>> {
+    pub(super) fn take_answer(&self) -> Option<Result<Commit>> {
         self.answer.lock().take()
     }
 }

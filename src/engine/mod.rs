@@ -37,6 +37,9 @@ mod segments;
 mod snapshot;
 mod version;
 
+#[cfg(test)]
+mod tests;
+
 pub use batch::WriteBatch;
 pub use commit::Commit;
 pub use open::RecoveryReport;
