@@ -17,7 +17,7 @@ fn publisher(dir: &SimDirectory) -> Publisher {
 
 /// Changes the slot `index` and seals it again.
 fn reseal(dir: &SimDirectory, index: usize, change: impl FnOnce(&mut HeadSlot)) {
-    edit(&dir, "HEAD", |bytes| {
+    edit(dir, "HEAD", |bytes| {
         let at = index * 4096..(index + 1) * 4096;
         let mut slot = HeadSlot::decode(&bytes[at.clone()]).expect("the slot is valid");
         change(&mut slot);

@@ -68,9 +68,10 @@ impl Script<'_> {
                 return if sync { self.sync(log) } else { Ok(()) };
             }
             log.cut_back()?;
-            // Refused for certain: it may never come back. Everything before it is durable now.
+            // Refused for certain: it may never come back, not even by a crash before the next write. All before it is durable now.
             self.told.appended.truncate((next - 1) as usize);
             self.told.durable = next - 1;
+            create_marker(self.dir)?;
         }
         Ok(())
     }
@@ -83,6 +84,11 @@ impl Script<'_> {
         }
         Ok(())
     }
+}
+
+/// An operation that has nothing to do with the log, so that a crash can happen right after a refusal.
+fn create_marker(dir: &SimDirectory) -> Result<()> {
+    dir.create_new("marker").map(drop).map_err(|e| Error::io("creating a file", e))
 }
 
 /// Recovers from what is left, and compares it with what the callers were told.
@@ -144,6 +150,21 @@ fn after_a_failure_of_any_operation_nothing_acknowledged_is_lost_and_nothing_ref
             dir.fail(operation, kind);
             let told = Script::run(&dir);
             check_all(&dir, &told).unwrap_or_else(|e| panic!("{kind:?} at {operation}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn what_was_refused_for_lack_of_space_does_not_come_back_after_a_crash_at_any_later_operation() {
+    let sound = disk();
+    assert!(Script::run(&sound).alive);
+    for full in 0..sound.operations() {
+        for crash in full + 1..full + 5 {
+            let dir = disk();
+            dir.fail(full, FailureKind::Enospc);
+            dir.crash_at(crash, CrashMode::Before);
+            let told = Script::run(&dir);
+            check_all(&dir, &told).unwrap_or_else(|e| panic!("full at {full}, crash at {crash}: {e}"));
         }
     }
 }

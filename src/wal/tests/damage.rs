@@ -87,6 +87,41 @@ fn evidence_is_found_anywhere_in_a_long_log() {
 }
 
 #[test]
+fn evidence_across_the_edge_of_a_window_is_found() {
+    for before in (0..=56).step_by(8) {
+        let (dir, writer) = log_of(2);
+        let at = 4096 + (1 << 20) - before;
+        let header = RecordHeader::encode(writer.id(), at as u64, Lsn(9), Lsn(7), 0, RECORD_COMMIT, b"");
+        edit(&dir, &name(1), |bytes| {
+            bytes.resize(at, 0);
+            bytes.extend_from_slice(header.as_bytes());
+        });
+        assert!(corruption(recover_from(&dir, &writer, 0, 2)).what.contains("lsn 3 to 7"), "{before} bytes before the edge");
+    }
+}
+
+#[test]
+fn a_record_that_does_not_continue_the_one_before_does_not_count() {
+    let (dir, writer) = log_of(2);
+    let last = offset_of(&dir, &writer, 2);
+    let end = bytes_of(&dir, &name(1)).len();
+    let last = RecordHeader::decode(&bytes_of(&dir, &name(1))[last..last + 48], writer.id(), last as u64).expect("it is valid");
+    let last_lsn = |lsn, previous| {
+        let header = RecordHeader::encode(writer.id(), end as u64, Lsn(lsn), Lsn(2), previous, RECORD_COMMIT, b"");
+        edit(&dir, &name(1), |bytes| {
+            bytes.truncate(end);
+            bytes.extend_from_slice(header.as_bytes());
+        });
+        recover_from(&dir, &writer, 3, 2).expect("it recovers").tail
+    };
+    let crc = last.header_crc.get();
+    assert_eq!(last_lsn(3, crc), Tail::Clean, "the right one");
+    for (lsn, previous) in [(3, crc ^ 1), (3, 0), (4, crc), (2, crc)] {
+        assert!(matches!(last_lsn(lsn, previous), Tail::Torn { dropped_records: 1, .. }), "lsn {lsn} after {previous:#x}");
+    }
+}
+
+#[test]
 fn a_tail_full_of_magic_words_and_torn_headers_ends_the_log_quickly() {
     let (dir, writer) = log_of(2);
     edit(&dir, &name(1), |bytes| {

@@ -72,7 +72,7 @@ fn lsns(recovered: &Recovered) -> Vec<u64> {
 
 /// Where the record of `lsn` starts in the log.
 fn offset_of(dir: &SimDirectory, writer: &WalWriter, lsn: u64) -> usize {
-    let bytes = bytes_of(&dir, &name(writer.sequence()));
+    let bytes = bytes_of(dir, &name(writer.sequence()));
     (4096..bytes.len() - 47)
         .step_by(8)
         .find(|&at| RecordHeader::decode(&bytes[at..at + 48], writer.id(), at as u64).is_ok_and(|h| h.lsn.get() == lsn))
@@ -82,13 +82,13 @@ fn offset_of(dir: &SimDirectory, writer: &WalWriter, lsn: u64) -> usize {
 /// Flips a byte of the payload of `lsn`.
 fn rot_payload(dir: &SimDirectory, writer: &WalWriter, lsn: u64) {
     let at = offset_of(dir, writer, lsn);
-    edit(&dir, &name(writer.sequence()), |bytes| bytes[at + 50] ^= 1);
+    edit(dir, &name(writer.sequence()), |bytes| bytes[at + 50] ^= 1);
 }
 
 /// Flips a byte of the header of `lsn`, so that it is no record any more.
 fn rot_header(dir: &SimDirectory, writer: &WalWriter, lsn: u64) {
     let at = offset_of(dir, writer, lsn);
-    edit(&dir, &name(writer.sequence()), |bytes| bytes[at + 20] ^= 1);
+    edit(dir, &name(writer.sequence()), |bytes| bytes[at + 20] ^= 1);
 }
 
 /// The damage that recovery reports.
