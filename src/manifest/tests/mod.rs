@@ -1,3 +1,5 @@
+//! HEAD, its publisher, and the manifest store.
+
 mod crash;
 mod publish;
 mod store;
