@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::ErrorCode;
 use crate::format::head::HeadSlot;
-use std::io::ErrorKind;
+use crate::io::sim::FailureKind;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U64};
 
@@ -11,15 +11,13 @@ const WRITE_0: &str = "write HEAD 0+4096";
 const WRITE_1: &str = "write HEAD 4096+4096";
 const SYNC: &str = "sync HEAD";
 
-fn publisher(dir: &Mem) -> Publisher {
-    let publisher = Publisher::open(dir, &view(dir)).expect("HEAD opens");
-    dir.operations();
-    publisher
+fn publisher(dir: &SimDirectory) -> Publisher {
+    Publisher::open(dir, &view(dir)).expect("HEAD opens")
 }
 
 /// Changes the slot `index` and seals it again.
-fn reseal(dir: &Mem, index: usize, change: impl FnOnce(&mut HeadSlot)) {
-    dir.edit("HEAD", |bytes| {
+fn reseal(dir: &SimDirectory, index: usize, change: impl FnOnce(&mut HeadSlot)) {
+    edit(dir, "HEAD", |bytes| {
         let at = index * 4096..(index + 1) * 4096;
         let mut slot = HeadSlot::decode(&bytes[at.clone()]).expect("the slot is valid");
         change(&mut slot);
@@ -39,27 +37,29 @@ fn the_first_state_stands_in_both_slots() {
 #[test]
 fn settling_writes_the_chosen_slot_again_in_place_byte_for_byte() {
     let dir = created();
-    let before = dir.bytes("HEAD");
+    let before = bytes_of(&dir, "HEAD");
+    let mut seen = dir.operations();
     let mut publisher = publisher(&dir);
-    publisher.settle().expect("memory takes it");
-    assert_eq!(dir.operations(), [WRITE_1, SYNC]);
-    assert_eq!(dir.bytes("HEAD"), before);
-    publisher.settle().expect("memory takes it");
-    assert!(dir.operations().is_empty(), "settled once");
+    publisher.settle().expect("the disk is sound");
+    assert_eq!(done(&dir, &mut seen), [WRITE_1, SYNC]);
+    assert_eq!(bytes_of(&dir, "HEAD"), before);
+    publisher.settle().expect("the disk is sound");
+    assert!(done(&dir, &mut seen).is_empty(), "settled once");
 }
 
 #[test]
 fn settling_beside_an_invalid_slot_writes_there_with_the_next_generation() {
     for bad in [0, 1] {
         let dir = created();
-        dir.edit("HEAD", |bytes| bytes[bad * 4096 + 2000] ^= 1);
+        edit(&dir, "HEAD", |bytes| bytes[bad * 4096 + 2000] ^= 1);
         let (generation, manifest, good) = chosen(&dir);
         assert_eq!(good, 1 - bad);
-        let kept = dir.bytes("HEAD")[good * 4096..(good + 1) * 4096].to_vec();
-        publisher(&dir).settle().expect("memory takes it");
-        assert_eq!(dir.operations(), [[WRITE_0, WRITE_1][bad], SYNC]);
+        let kept = bytes_of(&dir, "HEAD")[good * 4096..(good + 1) * 4096].to_vec();
+        let mut seen = dir.operations();
+        publisher(&dir).settle().expect("the disk is sound");
+        assert_eq!(done(&dir, &mut seen), [[WRITE_0, WRITE_1][bad], SYNC]);
         assert_eq!(chosen(&dir), (generation + 1, manifest, bad));
-        assert_eq!(dir.bytes("HEAD")[good * 4096..(good + 1) * 4096], kept);
+        assert_eq!(bytes_of(&dir, "HEAD")[good * 4096..(good + 1) * 4096], kept);
     }
 }
 
@@ -67,10 +67,10 @@ fn settling_beside_an_invalid_slot_writes_there_with_the_next_generation() {
 fn publishing_writes_the_lower_generation_first_and_then_the_other() {
     let dir = created();
     let mut publisher = publisher(&dir);
-    publisher.settle().expect("memory takes it");
-    dir.operations();
-    assert_eq!(publisher.publish(&state(2)).expect("memory takes it"), Generation(4));
-    assert_eq!(dir.operations(), [WRITE_0, SYNC, WRITE_1, SYNC]);
+    publisher.settle().expect("the disk is sound");
+    let mut seen = dir.operations();
+    assert_eq!(publisher.publish(&state(2)).expect("the disk is sound"), Generation(4));
+    assert_eq!(done(&dir, &mut seen), [WRITE_0, SYNC, WRITE_1, SYNC]);
     assert_eq!(chosen(&dir), (4, 2, 1));
     assert_eq!(view(&dir).other.map(|o| (o.generation, o.manifest_number)), Some((Generation(3), 2)));
     assert_eq!(publisher.current(), &view(&dir).chosen);
@@ -84,51 +84,47 @@ fn publishing_before_settling_is_a_bug() {
 }
 
 #[test]
-fn a_torn_write_at_any_step_leaves_the_old_or_the_new_state() {
-    // 0: the commit point's write tears; 1: the second one does.
-    for (step, write) in [(0, WRITE_0), (1, WRITE_1)] {
-        // All that a slot says stands in its first sector.
-        for kept in [0, 20, 100, 120, 512, 4096] {
-            let dir = created();
-            let mut publisher = publisher(&dir);
-            publisher.settle().expect("memory takes it");
-            dir.fail(write, ErrorKind::StorageFull, kept);
-            assert_eq!(publisher.publish(&state(2)).expect_err("it was made to fail").code(), ErrorCode::DiskFull);
-            let expected = if step == 1 || kept >= 512 { 2 } else { 1 };
-            assert_eq!(chosen(&dir).1, expected, "step {step}, {kept} bytes");
-            // A write that failed may be tried again, and a process that starts here settles first.
-            Publisher::open(&dir.copy(), &view(&dir)).and_then(|mut p| p.settle()).expect("memory takes it");
-            publisher.publish(&state(3)).expect("memory takes it");
-            assert_eq!(chosen(&dir).1, 3);
-        }
+fn a_failed_write_may_be_tried_again() {
+    for (failing, reached) in [(0, 1), (2, 2)] {
+        let dir = created();
+        let mut publisher = publisher(&dir);
+        publisher.settle().expect("the disk is sound");
+        dir.fail(dir.operations() + failing, FailureKind::Enospc);
+        assert_eq!(publisher.publish(&state(2)).expect_err("it was made to fail").code(), ErrorCode::DiskFull);
+        assert!(!publisher.is_poisoned());
+        assert_eq!(publisher.current().manifest_number, reached, "write {failing}");
+        publisher.publish(&state(3)).expect("the disk is sound");
+        assert_eq!(chosen(&dir).1, 3);
+        assert_eq!(view(&dir).other.map(|other| other.manifest_number), Some(3));
     }
 }
 
 #[test]
 fn a_failed_sync_stops_the_publisher_for_good() {
-    let dir = created();
-    let mut publisher = publisher(&dir);
-    publisher.settle().expect("memory takes it");
-    dir.fail(SYNC, ErrorKind::Other, 0);
-    assert_eq!(publisher.publish(&state(2)).expect_err("it was made to fail").code(), ErrorCode::Io);
-    assert!(publisher.is_poisoned());
-    dir.operations();
-    assert_eq!(publisher.publish(&state(2)).expect_err("poisoned").code(), ErrorCode::Poisoned);
-    assert_eq!(publisher.settle().map_err(|e| e.code()), Ok(()), "it was settled before");
-    assert!(dir.operations().is_empty(), "nothing is tried again");
+    for failing in [1, 3] {
+        let dir = created();
+        let mut publisher = publisher(&dir);
+        publisher.settle().expect("the disk is sound");
+        dir.fail(dir.operations() + failing, FailureKind::Eio);
+        assert_eq!(publisher.publish(&state(2)).expect_err("it was made to fail").code(), ErrorCode::Io);
+        assert!(publisher.is_poisoned());
+        let mut seen = dir.operations();
+        assert_eq!(publisher.publish(&state(2)).expect_err("poisoned").code(), ErrorCode::Poisoned);
+        assert!(done(&dir, &mut seen).is_empty(), "nothing is tried again");
+    }
 }
 
 #[test]
 fn heads_without_a_valid_slot_are_told_apart() {
-    let dir = Mem::default();
+    let dir = SimDirectory::new();
     assert_eq!(read_head(&dir, false).expect("it reads"), HeadVerdict::Missing);
-    for (bytes, all_zero) in [(vec![], true), (vec![0; 100], true), (vec![0; 8192], true), (vec![9; 8192], false)] {
-        dir.put("HEAD", bytes);
+    for (bytes, all_zero) in [(Vec::new(), true), (vec![0; 100], true), (vec![0; 8192], true), (vec![9; 8192], false)] {
+        dir.write_file("HEAD", bytes);
         assert_eq!(read_head(&dir, false).expect("it reads"), HeadVerdict::NoValidSlot { all_zero });
     }
     // A head cut inside the second slot still has the first.
     let dir = created();
-    dir.edit("HEAD", |bytes| bytes.truncate(5000));
+    edit(&dir, "HEAD", |bytes| bytes.truncate(5000));
     assert_eq!(chosen(&dir), (1, 1, 0));
 }
 
@@ -151,7 +147,7 @@ fn slots_of_two_databases_are_corrupt() {
 
 #[test]
 fn a_newer_slot_is_never_a_reason_to_fall_back() {
-    let code = |dir: &Mem, writing| read_head(dir, writing).map(|_| ()).map_err(|e| e.code());
+    let code = |dir: &SimDirectory, writing| read_head(dir, writing).map(|_| ()).map_err(|e| e.code());
     let newer = Err(ErrorCode::UnsupportedVersion);
     let changes: [fn(&mut HeadSlot); 2] = [|s| s.major = U16::new(2), |s| s.incompatible = U64::new(1)];
     for change in changes {
@@ -173,10 +169,10 @@ fn unknown_compatible_features_are_kept_when_publishing() {
     let dir = created();
     reseal(&dir, 1, |slot| slot.compatible = U64::new(0x30));
     let mut publisher = publisher(&dir);
-    publisher.settle().expect("memory takes it");
-    publisher.publish(&state(2)).expect("memory takes it");
+    publisher.settle().expect("the disk is sound");
+    publisher.publish(&state(2)).expect("the disk is sound");
     for at in [0, 4096] {
-        let slot = HeadSlot::decode(&dir.bytes("HEAD")[at..at + 4096]).expect("the slot is valid");
+        let slot = HeadSlot::decode(&bytes_of(&dir, "HEAD")[at..at + 4096]).expect("the slot is valid");
         assert_eq!(slot.compatible.get(), 0x30);
     }
 }
@@ -184,6 +180,6 @@ fn unknown_compatible_features_are_kept_when_publishing() {
 #[test]
 fn an_error_of_the_system_is_not_a_missing_head() {
     let dir = created();
-    dir.fail("read HEAD", ErrorKind::Other, 0);
+    dir.fail_reads("HEAD", 5000);
     assert_eq!(read_head(&dir, false).expect_err("it was made to fail").code(), ErrorCode::Io);
 }

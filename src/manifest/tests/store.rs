@@ -20,10 +20,10 @@ fn valid() -> Manifest {
     manifest
 }
 
-fn written() -> (Mem, HeadState) {
-    let dir = Mem::default();
-    let (length, crc) = write_manifest(&dir, 5, Uuid([1; 16]), &valid()).expect("memory takes it");
-    assert_eq!(dir.operations(), [format!("create {NAME}"), format!("write {NAME} 0+{length}"), format!("sync {NAME}")]);
+fn written() -> (SimDirectory, HeadState) {
+    let dir = SimDirectory::new();
+    let (length, crc) = write_manifest(&dir, 5, Uuid([1; 16]), &valid()).expect("the disk is sound");
+    assert_eq!(done(&dir, &mut 0), [format!("create {NAME}"), format!("write {NAME} 0+{length}"), format!("sync {NAME}")]);
     let head = HeadState { manifest_number: 5, manifest_length: length, manifest_crc: crc, applied_lsn: Lsn(9), ..state(5) };
     (dir, head)
 }
@@ -39,23 +39,23 @@ fn a_manifest_reads_as_it_was_written() {
 #[test]
 fn a_missing_or_damaged_manifest_is_corrupt_and_names_the_file() {
     let (dir, head) = written();
-    let corrupt = |dir: &Mem| match read_manifest(dir, &head) {
+    let corrupt = |dir: &SimDirectory| match read_manifest(dir, &head) {
         Err(Error::Corrupt(c)) => assert_eq!(c.file, NAME, "{c}"),
         other => panic!("not seen as damage: {other:?}"),
     };
-    for at in 0..dir.bytes(NAME).len() {
-        let dir = dir.copy();
-        dir.edit(NAME, |bytes| bytes[at] ^= 4);
+    for at in 0..bytes_of(&dir, NAME).len() {
+        let dir = dir.snapshot();
+        edit(&dir, NAME, |bytes| bytes[at] ^= 4);
         corrupt(&dir);
     }
-    for len in 0..dir.bytes(NAME).len() {
-        let dir = dir.copy();
-        dir.edit(NAME, |bytes| bytes.truncate(len));
+    for len in 0..bytes_of(&dir, NAME).len() {
+        let dir = dir.snapshot();
+        edit(&dir, NAME, |bytes| bytes.truncate(len));
         corrupt(&dir);
     }
-    dir.edit(NAME, |bytes| bytes.push(b' '));
+    edit(&dir, NAME, |bytes| bytes.push(b' '));
     corrupt(&dir);
-    dir.remove(NAME);
+    dir.remove_file(NAME);
     corrupt(&dir);
 }
 
@@ -70,19 +70,19 @@ fn a_sound_manifest_that_is_not_the_one_named_is_corrupt() {
     for head in swapped {
         assert_eq!(read_manifest(&dir, &head).expect_err("swapped").code(), ErrorCode::Corrupt, "{head:?}");
     }
-    dir.put("m-0000000000000006.manifest", dir.bytes(NAME));
+    dir.write_file("m-0000000000000006.manifest", bytes_of(&dir, NAME));
     let other = HeadState { manifest_number: 6, ..head };
-    assert_eq!(crc32(&dir.bytes(NAME)), other.manifest_crc);
+    assert_eq!(crc32(&bytes_of(&dir, NAME)), other.manifest_crc);
     assert!(read_manifest(&dir, &other).expect_err("another number").to_string().contains("the number"));
 }
 
 #[test]
 fn a_manifest_that_breaks_an_invariant_is_never_written() {
-    let dir = Mem::default();
+    let dir = SimDirectory::new();
     let broken = Manifest { next_incarnation: Incarnation(0), ..valid() };
     let e = write_manifest(&dir, 5, Uuid([1; 16]), &broken).expect_err("broken");
     assert!(e.code() == ErrorCode::Corrupt && e.to_string().contains(NAME), "{e}");
-    assert!(dir.operations().is_empty());
+    assert_eq!(dir.operations(), 0);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The log: writing, scanning, links, and the verdict of recovery.
 
 mod chain;
+mod crash;
 mod damage;
-#[path = "../../manifest/tests/mem.rs"]
-mod mem;
 mod verdict;
 mod writer;
 
@@ -12,8 +11,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::wal::{RECORD_COMMIT, RecordHeader};
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
+use crate::io::SimDirectory;
 use crate::io::names::FileName;
-use mem::Mem;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -28,13 +27,13 @@ fn name(sequence: u64) -> String {
     FileName::Wal(sequence).to_string()
 }
 
-fn shared(dir: &Mem) -> Arc<dyn Directory> {
+fn shared(dir: &SimDirectory) -> Arc<dyn Directory> {
     Arc::new(dir.clone())
 }
 
 /// A log `sequence` that starts at `first_lsn`.
-fn create(dir: &Mem, sequence: u64, first_lsn: u64, link: Option<Link>) -> WalWriter {
-    WalWriter::create(&shared(dir), DATABASE, sequence, Lsn(first_lsn), Lsn(first_lsn - 1), link).expect("memory takes it")
+fn create(dir: &SimDirectory, sequence: u64, first_lsn: u64, link: Option<Link>) -> WalWriter {
+    WalWriter::create(&shared(dir), DATABASE, sequence, Lsn(first_lsn), Lsn(first_lsn - 1), link).expect("the disk is sound")
 }
 
 /// Appends `lsns` as one group.
@@ -48,20 +47,20 @@ fn group(writer: &mut WalWriter, lsns: std::ops::RangeInclusive<u64>) -> Result<
 /// Appends each of `lsns` as a group of its own and syncs it.
 fn commit(writer: &mut WalWriter, lsns: std::ops::RangeInclusive<u64>) {
     for lsn in lsns {
-        group(writer, lsn..=lsn).and_then(|()| writer.sync()).expect("memory takes it");
+        group(writer, lsn..=lsn).and_then(|()| writer.sync()).expect("the disk is sound");
     }
 }
 
 /// The log 1 with the synced lsns 1 to `last`, and its writer.
-fn log_of(last: u64) -> (Mem, WalWriter) {
-    let dir = Mem::default();
+fn log_of(last: u64) -> (SimDirectory, WalWriter) {
+    let dir = SimDirectory::new();
     let mut writer = create(&dir, 1, 1, None);
     commit(&mut writer, 1..=last);
     (dir, writer)
 }
 
 /// Recovers with the evidence that is on the disk, and `head_durable` in HEAD.
-fn recover_from(dir: &Mem, active: &WalWriter, applied: u64, head_durable: u64) -> Result<Recovered> {
+fn recover_from(dir: &SimDirectory, active: &WalWriter, applied: u64, head_durable: u64) -> Result<Recovered> {
     recover(dir, DATABASE, active.sequence(), active.id(), Lsn(applied), Lsn(head_durable), Witness::read(dir))
 }
 
@@ -74,8 +73,8 @@ fn lsns(recovered: &Recovered) -> Vec<u64> {
 }
 
 /// Where the record of `lsn` starts in the log.
-fn offset_of(dir: &Mem, writer: &WalWriter, lsn: u64) -> usize {
-    let bytes = dir.bytes(&name(writer.sequence()));
+fn offset_of(dir: &SimDirectory, writer: &WalWriter, lsn: u64) -> usize {
+    let bytes = bytes_of(dir, &name(writer.sequence()));
     (4096..bytes.len() - 47)
         .step_by(8)
         .find(|&at| RecordHeader::decode(&bytes[at..at + 48], writer.id(), at as u64).is_ok_and(|h| h.lsn.get() == lsn))
@@ -83,15 +82,15 @@ fn offset_of(dir: &Mem, writer: &WalWriter, lsn: u64) -> usize {
 }
 
 /// Flips a byte of the payload of `lsn`.
-fn rot_payload(dir: &Mem, writer: &WalWriter, lsn: u64) {
+fn rot_payload(dir: &SimDirectory, writer: &WalWriter, lsn: u64) {
     let at = offset_of(dir, writer, lsn);
-    dir.edit(&name(writer.sequence()), |bytes| bytes[at + 50] ^= 1);
+    edit(dir, &name(writer.sequence()), |bytes| bytes[at + 50] ^= 1);
 }
 
 /// Flips a byte of the header of `lsn`, so that it is no record any more.
-fn rot_header(dir: &Mem, writer: &WalWriter, lsn: u64) {
+fn rot_header(dir: &SimDirectory, writer: &WalWriter, lsn: u64) {
     let at = offset_of(dir, writer, lsn);
-    dir.edit(&name(writer.sequence()), |bytes| bytes[at + 20] ^= 1);
+    edit(dir, &name(writer.sequence()), |bytes| bytes[at + 20] ^= 1);
 }
 
 /// The damage that recovery reports.
@@ -100,4 +99,23 @@ fn corruption(outcome: Result<Recovered>) -> crate::error::Corruption {
         Err(Error::Corrupt(c)) => c,
         other => panic!("not seen as damage: {other:?}"),
     }
+}
+
+/// Changes the bytes of a file, durably.
+fn edit<R>(dir: &SimDirectory, name: &str, change: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let mut bytes = bytes_of(dir, name);
+    let answer = change(&mut bytes);
+    dir.write_file(name, bytes);
+    answer
+}
+
+fn bytes_of(dir: &SimDirectory, name: &str) -> Vec<u8> {
+    dir.read_file(name).expect("the test made this file")
+}
+
+/// The operations from number `seen` on, which is moved to the end.
+fn done(dir: &SimDirectory, seen: &mut usize) -> Vec<String> {
+    let operations = dir.trace()[*seen..].iter().map(ToString::to_string).collect();
+    *seen = dir.operations();
+    operations
 }

@@ -46,8 +46,8 @@ fn each_evidence_alone_makes_a_bad_record_corruption() {
     assert!(c.file == name(1) && c.what.contains("lsn 3 to 3") && c.what.contains("HEAD"), "{c}");
     // WITNESS, whatever log its record names.
     for id in [writer.id(), Uuid([0xee; 16])] {
-        let dir = dir.copy();
-        create_witness(&dir).expect("memory takes it");
+        let dir = dir.snapshot();
+        create_witness(&dir).expect("the disk is sound");
         Witness::open(&dir).expect("it is there").record(id, Lsn(3), 4096 * 4);
         let c = corruption(recover_from(&dir, &writer, 0, 0));
         assert!(c.what.contains("lsn 3 to 3") && c.what.contains("WITNESS"), "{c}");
@@ -60,7 +60,7 @@ fn each_evidence_alone_makes_a_bad_record_corruption() {
     assert_eq!(c.offset, offset_of(&dir, &writer, 1) as u64 + 48 + payload(1).len().next_multiple_of(8) as u64);
     // The durable lsn in the header of a record whose own payload is bad.
     let (dir, mut writer) = log_of(2);
-    group(&mut writer, 3..=4).expect("memory takes it");
+    group(&mut writer, 3..=4).expect("the disk is sound");
     rot_header(&dir, &writer, 2);
     rot_payload(&dir, &writer, 3);
     rot_header(&dir, &writer, 4);
@@ -70,7 +70,7 @@ fn each_evidence_alone_makes_a_bad_record_corruption() {
 #[test]
 fn no_evidence_comes_from_a_later_record_of_the_same_group() {
     let (dir, mut writer) = log_of(2);
-    group(&mut writer, 3..=6).expect("memory takes it");
+    group(&mut writer, 3..=6).expect("the disk is sound");
     rot_payload(&dir, &writer, 4);
     let recovered = recover_from(&dir, &writer, 0, 2).expect("never synced");
     assert_eq!(lsns(&recovered), [1, 2, 3]);
@@ -84,8 +84,8 @@ fn every_verdict_of_evidence_against_the_first_bad_lsn() {
             for witness in 0..=6u64 {
                 // One group, so that its records are no evidence for each other.
                 let (dir, mut writer) = log_of(0);
-                group(&mut writer, 1..=6).and_then(|()| writer.sync()).expect("memory takes it");
-                create_witness(&dir).expect("memory takes it");
+                group(&mut writer, 1..=6).and_then(|()| writer.sync()).expect("the disk is sound");
+                create_witness(&dir).expect("the disk is sound");
                 Witness::open(&dir).expect("it is there").record(writer.id(), Lsn(witness), 9000);
                 rot_payload(&dir, &writer, bad);
                 let outcome = recover_from(&dir, &writer, 0, head);
@@ -107,13 +107,13 @@ fn a_log_cut_short_is_a_torn_tail_or_corruption_by_the_same_rule() {
     let (dir, writer) = log_of(3);
     let third = offset_of(&dir, &writer, 3);
     for len in [third, third + 20, third + 50] {
-        let dir = dir.copy();
-        dir.edit(&name(1), |bytes| bytes.truncate(len));
+        let dir = dir.snapshot();
+        edit(&dir, &name(1), |bytes| bytes.truncate(len));
         assert_eq!(recover_from(&dir, &writer, 0, 2).expect("it recovers").last_lsn, Lsn(2));
         assert!(corruption(recover_from(&dir, &writer, 0, 3)).what.contains("lsn 3 to 3"));
     }
     // Without its padding it is whole, and clean.
-    dir.edit(&name(1), |bytes| bytes.truncate(third + 48 + payload(3).len()));
+    edit(&dir, &name(1), |bytes| bytes.truncate(third + 48 + payload(3).len()));
     let recovered = recover_from(&dir, &writer, 0, 3).expect("it recovers");
     assert_eq!((recovered.last_lsn, recovered.tail), (Lsn(3), Tail::Clean));
 }
@@ -121,7 +121,7 @@ fn a_log_cut_short_is_a_torn_tail_or_corruption_by_the_same_rule() {
 #[test]
 fn zeros_in_place_of_a_lost_write_are_a_torn_tail() {
     let (dir, writer) = log_of(2);
-    dir.edit(&name(1), |bytes| bytes.resize(bytes.len() + 4096, 0));
+    edit(&dir, &name(1), |bytes| bytes.resize(bytes.len() + 4096, 0));
     let recovered = recover_from(&dir, &writer, 0, 2).expect("it recovers");
     assert!(matches!(recovered.tail, Tail::Torn { dropped_records: 0, bytes: 4097.., .. }), "{:?}", recovered.tail);
 }
@@ -130,8 +130,8 @@ fn zeros_in_place_of_a_lost_write_are_a_torn_tail() {
 fn records_of_an_unknown_kind_are_skipped_or_stop_the_open() {
     let with_kind = |kind| {
         let (dir, mut writer) = log_of(2);
-        writer.append(&[NewRecord { lsn: Lsn(3), kind, payload: b"new" }]).expect("memory takes it");
-        group(&mut writer, 4..=4).and_then(|()| writer.sync()).expect("memory takes it");
+        writer.append(&[NewRecord { lsn: Lsn(3), kind, payload: b"new" }]).expect("the disk is sound");
+        group(&mut writer, 4..=4).and_then(|()| writer.sync()).expect("the disk is sound");
         (dir, writer)
     };
     let (dir, writer) = with_kind(0x02);
@@ -150,25 +150,21 @@ fn a_record_of_another_log_or_place_does_not_count() {
     // A stale log of the same lsns, laid over the tail: the seed of its checksums is another.
     let (stale, _) = log_of(4);
     let (dir, writer) = log_of(2);
-    let tail = stale.bytes(&name(1))[3 * 4096..].to_vec();
-    dir.edit(&name(1), |bytes| bytes.extend_from_slice(&tail));
+    let tail = bytes_of(&stale, &name(1))[3 * 4096..].to_vec();
+    edit(&dir, &name(1), |bytes| bytes.extend_from_slice(&tail));
     let recovered = recover_from(&dir, &writer, 0, 2).expect("it recovers");
     assert_eq!(lsns(&recovered), [1, 2]);
     assert!(matches!(recovered.tail, Tail::Torn { dropped_records: 0, .. }));
     // Its own last record once more, one block further: it names its own offset.
     let (dir, writer) = log_of(3);
-    dir.edit(&name(1), |bytes| bytes.extend_from_within(2 * 4096..));
+    edit(&dir, &name(1), |bytes| bytes.extend_from_within(2 * 4096..));
     assert_eq!(recover_from(&dir, &writer, 0, 3).expect("it recovers").last_lsn, Lsn(3));
 }
 
 #[test]
 fn an_error_of_the_system_is_never_the_end_of_a_log() {
     let (dir, writer) = log_of(3);
-    let reads = |dir: &Mem| dir.operations().iter().filter(|o| o.starts_with("read")).count();
-    reads(&dir);
-    recover_from(&dir, &writer, 0, 0).expect("it recovers");
-    assert!(reads(&dir) > 0);
-    dir.fail(&format!("read {}", name(1)), std::io::ErrorKind::Other, 0);
+    dir.fail_reads(&name(1), offset_of(&dir, &writer, 3) as u64);
     assert_eq!(recover_from(&dir, &writer, 0, 0).expect_err("it was made to fail").code(), ErrorCode::Io);
 }
 
