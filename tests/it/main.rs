@@ -6,6 +6,7 @@
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
+//! | `recovery` | a crash at every operation, and every failing operation, on the simulated disk |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
@@ -15,5 +16,6 @@
 mod format_spec;
 mod layers;
 mod layout;
+mod recovery;
 mod source;
 mod tidy;
