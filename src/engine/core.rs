@@ -312,8 +312,18 @@ impl Core {
         }
     }
 
-    /// Removes the files that nothing reaches any more.
+    /// Removes the files that nothing reaches any more. False when that has to wait.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
+        {
+            let mut w = self.writer.lock();
+            if w.poisoned.is_some() {
+                // What the disk holds is not known, so nothing is known to be unreachable.
+                return Ok(false);
+            }
+            // What only the older slot reaches is reachable as long as that slot may be chosen after a crash.
+            self.settle(&mut w)?;
+            with_publisher(&mut self.publisher.lock(), Publisher::even).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+        }
         self.files.collect(|| {
             let w = self.writer.lock();
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();

@@ -25,6 +25,8 @@ pub struct Publisher {
     bytes: HeadSlot,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
+    /// Whether the other slot is valid and says the same, but for its generation.
+    alike: bool,
     settled: bool,
     poisoned: bool,
 }
@@ -47,6 +49,7 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes,
             other_valid: view.other_generation.is_some(),
+            alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
             settled: false,
             poisoned: false,
         })
@@ -57,7 +60,7 @@ impl Publisher {
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
         let bytes = HeadSlot::encode(&current, 0);
-        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, settled: true, poisoned: false };
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
     }
@@ -89,6 +92,14 @@ impl Publisher {
         Ok(self.current.generation)
     }
 
+    /// Makes both slots say what the current one says, if they do not yet. Files that only the other slot reached may be unlinked after it.
+    pub fn even(&mut self) -> Result<()> {
+        if self.alike {
+            return Ok(());
+        }
+        self.publish(&self.current.clone()).map(drop)
+    }
+
     /// What the slot of the greatest generation says.
     pub fn current(&self) -> &HeadState {
         &self.current
@@ -99,7 +110,9 @@ impl Publisher {
         let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
         let bytes = HeadSlot::encode(&state, self.bytes.compatible.get());
         let slot = 1 - self.slot;
+        self.alike = false;
         self.write_slot(slot, &bytes)?;
+        self.alike = self.other_valid && same_but_for_generation(&state, &self.current);
         (self.current, self.slot, self.bytes, self.other_valid) = (state, slot, bytes, true);
         Ok(())
     }
@@ -119,4 +132,8 @@ impl Publisher {
         }
         Ok(())
     }
+}
+
+fn same_but_for_generation(a: &HeadState, b: &HeadState) -> bool {
+    HeadState { generation: b.generation, ..a.clone() } == *b
 }
