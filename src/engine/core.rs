@@ -338,6 +338,15 @@ impl Core {
     /// The caller holds `maintenance`: what a checkpoint or merge has written, and may be naming at this moment, is not looked at. A writer
     /// that stopped removes nothing, since it does not know what the disk names.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
+        {
+            let mut w = self.writer.lock();
+            if self.writable(&w).is_err() {
+                return Ok(false);
+            }
+            // What only the older slot reaches is reachable as long as that slot may be chosen after a crash.
+            self.settle(&mut w)?;
+            with_publisher(&mut self.publisher.lock(), Publisher::even).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+        }
         self.files.collect(|| {
             let w = self.writer.lock();
             if self.writable(&w).is_err() {
@@ -348,7 +357,7 @@ impl Core {
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
             {
                 let publisher = self.publisher.lock();
-                let head = publisher.as_ref().filter(|p| p.may_unlink())?.current();
+                let head = publisher.as_ref()?.current();
                 reachable.insert(FileName::Manifest(head.manifest_number));
                 reachable.insert(FileName::Wal(head.wal_sequence));
             }
@@ -358,19 +367,6 @@ impl Core {
             }
             Some(reachable)
         })
-    }
-
-    /// Brings both slots of HEAD to the same state, as they are after every publishing. After a kill between the two writes of one they are
-    /// not, and no file may go.
-    pub(crate) fn agree_slots(&self) -> Result<()> {
-        let mut w = self.writer.lock();
-        self.writable(&w)?;
-        self.settle(&mut w)?;
-        let agreed = self.publisher.lock().as_ref().is_some_and(Publisher::may_unlink);
-        if !agreed {
-            self.write_head(|head| head).map_err(|e| w.poison(e.to_string()))?;
-        }
-        Ok(())
     }
 }
 

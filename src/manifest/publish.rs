@@ -25,8 +25,8 @@ pub struct Publisher {
     bytes: Box<HeadSlot>,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
-    /// Whether both slots say the same, generation aside.
-    agreed: bool,
+    /// Whether the other slot is valid and says the same, but for its generation.
+    alike: bool,
     settled: bool,
     poisoned: bool,
 }
@@ -49,7 +49,7 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
-            agreed: view.other.as_ref().is_some_and(|o| HeadState { generation: view.chosen.generation, ..o.clone() } == view.chosen),
+            alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
             settled: false,
             poisoned: false,
         })
@@ -60,7 +60,7 @@ impl Publisher {
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
-        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, agreed: false, settled: true, poisoned: false };
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
     }
@@ -76,8 +76,7 @@ impl Publisher {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
-            self.agreed = true;
-        }
+            }
         self.settled = true;
         Ok(())
     }
@@ -88,17 +87,17 @@ impl Publisher {
     pub fn publish(&mut self, next: &HeadState) -> Result<Generation> {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
-        self.agreed = false;
         self.write_other(next)?;
         self.write_other(next)?;
-        self.agreed = true;
         Ok(self.current.generation)
     }
 
-    /// Whether files that the current slot does not reach may go: it was synced by this process, and the other slot, which a later open may
-    /// have to fall back on, reaches the same.
-    pub fn may_unlink(&self) -> bool {
-        self.settled && self.agreed && !self.poisoned
+    /// Makes both slots say what the current one says, if they do not yet. Files that only the other slot reached may be unlinked after it.
+    pub fn even(&mut self) -> Result<()> {
+        if self.alike {
+            return Ok(());
+        }
+        self.publish(&self.current.clone()).map(drop)
     }
 
     /// Whether a sync of HEAD failed, so that nothing can be published any more and the outcome of that call is unknown for good.
@@ -116,7 +115,9 @@ impl Publisher {
         let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
         let bytes = Box::new(HeadSlot::encode(&state, self.bytes.compatible.get()));
         let slot = 1 - self.slot;
+        self.alike = false;
         self.write_slot(slot, &bytes)?;
+        self.alike = self.other_valid && same_but_for_generation(&state, &self.current);
         (self.current, self.slot, self.bytes, self.other_valid) = (state, slot, bytes, true);
         Ok(())
     }
@@ -136,4 +137,8 @@ impl Publisher {
         }
         Ok(())
     }
+}
+
+fn same_but_for_generation(a: &HeadState, b: &HeadState) -> bool {
+    HeadState { generation: b.generation, ..a.clone() } == *b
 }

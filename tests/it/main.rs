@@ -7,6 +7,7 @@
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
 //! | `review` | scenarios in which the engine once went wrong |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
+//! | `recovery` | a crash at every operation, and every failing operation, on the simulated disk |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
@@ -16,6 +17,7 @@
 mod format_spec;
 mod layers;
 mod layout;
+mod recovery;
 mod review;
 mod source;
 mod tidy;
