@@ -240,7 +240,7 @@ fn any_truncation_of_any_file_is_described() {
             dir.write_file(&name, &bytes[..len]);
             let description = described(&dir);
             // The zeros that align the last record of a log say nothing.
-            let only_alignment = name == LOG && bytes[len..].iter().all(|&b| b == 0);
+            let only_alignment = name == LOG && len >= 8192 + 48 + commit(5, DeadSet::None).len();
             let harmless = only_alignment || ["LOCK", "WITNESS", "BALLAST"].contains(&name.as_str());
             assert_eq!(file(&description, &name).problem.is_none(), harmless, "{name} cut to {len} bytes");
             described_ += 1;

@@ -120,7 +120,7 @@ fn laid_out(case: &TextCase, layout: Layout) -> Database {
     let disk = SimDirectory::new();
     let mut db = create(&disk, Schema::default());
     let documents: Vec<Document> = case.docs.iter().enumerate().map(|(i, text)| Document::new(i.to_string()).text(text)).collect();
-    let delete = |db: &Database| drop(db.delete("main", case.deleted.iter().map(u64::to_string).collect()).unwrap());
+    let gone: Vec<String> = case.deleted.iter().map(u64::to_string).collect();
     match layout {
         Layout::One => put_in_batches(&db, &documents, documents.len()),
         Layout::Segments | Layout::SegmentsReopened => {
@@ -147,7 +147,7 @@ fn laid_out(case: &TextCase, layout: Layout) -> Database {
     if matches!(layout, Layout::Compacted | Layout::CompactedThenDeleted) {
         db.compact().unwrap();
     }
-    delete(&db);
+    assert_eq!(db.delete("main", gone.clone()).unwrap(), gone.len() as u64);
     match layout {
         Layout::DeletedThenCompacted => db.compact().unwrap(),
         Layout::SegmentsReopened => {

@@ -2,6 +2,7 @@
 
 mod collections;
 mod durability;
+mod inspecting;
 mod limits;
 mod opening;
 mod patching;

@@ -19,9 +19,9 @@ fn metadata_is_kept_byte_for_byte_until_a_patch() {
     });
     let db = super::open(&disk);
     db.patch("main", vec![patch("a", r#"{"b":null,"new":[1, 2]}"#)]).unwrap();
-    let expected = r#"{"big":123456789012345678901234567890,"u":"\u00fc\/","new":[1, 2]}"#;
+    // What the patch does not name keeps its spelling, a key that stands twice too.
     let stored = metadata_of(&db, "a").unwrap();
-    assert!(stored.ends_with(&expected[1..]), "what the patch does not name keeps its spelling: {stored}");
+    assert_eq!(stored, r#"{"a":1e3,"big":123456789012345678901234567890,"u":"\u00fc\/","a":2,"new":[1, 2]}"#);
     // A patch of something else leaves it.
     db.patch("main", vec![Patch::new("a").text("new words")]).unwrap();
     assert_eq!(metadata_of(&db, "a").unwrap(), stored);

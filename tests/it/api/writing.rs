@@ -90,8 +90,8 @@ fn a_refused_batch_changes_nothing() {
             if first {
                 refuse(&mut batch);
             }
-            batch.put("main", vec![doc("new", "")]).delete("main", vec!["a".into()]).clear("main");
-            batch.create_collection("other", triune::Schema::default()).put("other", vec![doc("new", "")]);
+            batch.put("main", vec![doc("new", "")]).delete("main", vec!["a".into()]);
+            batch.create_collection("other", triune::Schema::default()).put("other", vec![doc("new", "")]).clear("other");
             if !first {
                 refuse(&mut batch);
             }
