@@ -1,9 +1,11 @@
 //! What the library promises, through its public names alone, on a simulated disk: one test a promise.
 
+mod batches;
 mod collections;
 mod durability;
 mod inspecting;
 mod limits;
+mod merging;
 mod opening;
 mod patching;
 mod reading;
