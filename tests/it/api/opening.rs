@@ -37,6 +37,31 @@ fn create_changes_nothing_where_something_is() {
     refused(Database::create_with(Arc::new(foreign.clone()), options()), ErrorCode::InvalidArgument, &["thesis.tex"]);
     refused(try_open(&foreign), ErrorCode::NotFound, &[]);
     assert_eq!(foreign.image_hash(), before);
+    // One in which a name happens to be one of ours, as in the directory of a git repository.
+    let git = SimDirectory::new();
+    git.write_file("HEAD", *b"ref: refs/heads/main\n");
+    git.write_file("config", *b"[core]\n");
+    let before = git.image_hash();
+    refused(Database::create_with(Arc::new(git.clone()), options()), ErrorCode::InvalidArgument, &["config"]);
+    refused(try_open(&git), ErrorCode::NotFound, &[]);
+    assert_eq!(git.image_hash(), before);
+}
+
+#[test]
+fn files_that_are_not_triunes_are_left_alone() {
+    let (disk, db) = fresh();
+    disk.write_file("notes.txt", *b"mine");
+    put(&db, vec![doc("a", "")]);
+    db.compact().unwrap();
+    db.close().unwrap();
+    open(&disk).close().unwrap();
+    assert_eq!(disk.read_file("notes.txt").as_deref(), Some(&b"mine"[..]));
+    // A HEAD that lost both slots beside them is damage, not an unfinished create.
+    disk.write_file("HEAD", vec![0; 8192]);
+    let before = disk.image_hash();
+    refused(try_open(&disk), ErrorCode::Corrupt, &["HEAD"]);
+    refused(Database::create_with(Arc::new(disk.clone()), options()), ErrorCode::AlreadyExists, &["nothing was changed"]);
+    assert_eq!(disk.image_hash(), before);
 }
 
 #[test]
