@@ -89,6 +89,9 @@ impl Group {
 impl Core {
     /// Commits a staged batch, alone or with others that wait.
     pub(crate) fn commit(&self, request: Arc<Request>) -> Result<Commit> {
+        if let Durability::Interval(interval) = request.durability {
+            self.background.promise(interval);
+        }
         self.queue.lock().push(request.clone());
         let answer = {
             let mut w = self.writer.lock();
@@ -167,7 +170,12 @@ impl Core {
             return group;
         }
         let lsn = w.lsn.next();
-        group.sync |= matches!(request.durability, Durability::Sync);
+        group.sync |= match request.durability {
+            Durability::Sync => true,
+            Durability::Buffered => false,
+            // Without a thread that would keep the promise later, it is kept now.
+            Durability::Interval(_) => !self.options.background,
+        };
         group.frees &= resolved.collections.iter().all(|c| c.rows.is_empty());
         if let Err(e) = self.apply(w, &resolved, lsn, &mut group.touched) {
             // Only a damaged segment comes here, and nothing of this batch was written.

@@ -72,26 +72,47 @@ fn at_most_16_mib_are_ever_unsynced() {
 
 #[test]
 fn an_interval_commit_is_synced_in_the_background() {
-    let disk = SimDirectory::new();
-    let durability = Durability::Interval(Duration::from_millis(1));
-    let options = Options { durability, background: true, ..options() };
-    let db = Database::create_with(Arc::new(disk.clone()), options).unwrap();
-    db.create_collection("main", triune::Schema::default()).unwrap();
-    put(&db, vec![doc("a", "")]);
-    // It is visible at once; when it is synced is not for this test to say, only that it is without another commit.
-    assert_eq!(main_of(&db).count(), 1);
-    let durable = || {
-        let survivor = disk.survivors_none();
-        let reader = super::open_read_only(&survivor);
-        reader.is_ok_and(|db| db.snapshot().collection("main").is_ok_and(|main| main.count() == 1))
-    };
-    let synced = (0..10_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(1));
-        durable()
-    });
-    assert!(synced, "the background never synced");
-    assert!(db.take_background_error().is_none());
+    let interval = Durability::Interval(Duration::from_millis(1));
+    // As the database's durability, and as that of one commit.
+    for (of_database, of_commit) in
+        [(interval, interval), (Durability::Sync, interval), (Durability::Buffered, Durability::Interval(Duration::ZERO))]
+    {
+        let disk = SimDirectory::new();
+        let options = Options { durability: of_database, background: true, ..options() };
+        let db = Database::create_with(Arc::new(disk.clone()), options).unwrap();
+        db.create_collection("main", triune::Schema::default()).unwrap();
+        db.commit_with(one("a"), of_commit).unwrap();
+        // It is visible at once; when it is synced is not for this test to say, only that it is without another commit.
+        assert_eq!(main_of(&db).count(), 1);
+        let durable = || {
+            let survivor = disk.survivors_none();
+            let reader = super::open_read_only(&survivor);
+            reader.is_ok_and(|db| db.snapshot().collection("main").is_ok_and(|main| main.count() == 1))
+        };
+        let synced = (0..10_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            durable()
+        });
+        assert!(synced, "the background never synced");
+        assert!(db.take_background_error().is_none());
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn without_a_background_an_interval_commit_is_synced_at_once() {
+    let (disk, db) = fresh();
+    db.commit_with(one("a"), Durability::Interval(Duration::from_secs(3600))).unwrap();
+    assert_eq!(ids(&main_of(&open(&disk.survivors_none()))), ["a"]);
+}
+
+#[test]
+fn closing_makes_every_commit_durable() {
+    let (disk, db) = fresh();
+    db.commit_with(one("a"), Durability::Buffered).unwrap();
     db.close().unwrap();
+    let db = open(&disk.survivors_none());
+    assert_eq!((ids(&main_of(&db)), db.recovery().replayed_commits), (vec!["a".to_string()], 0));
 }
 
 #[test]
