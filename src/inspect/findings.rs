@@ -32,10 +32,7 @@ impl Findings {
 
 /// An error in one line, without the advice that belongs to opening.
 pub(super) fn what(error: &Error) -> String {
-    match error {
-        Error::Corrupt(c) => format!("byte {}: {}", c.offset, c.what),
-        other => other.to_string(),
-    }
+    if let Error::Corrupt(c) = error { format!("byte {}: {}", c.offset, c.what) } else { error.to_string() }
 }
 
 /// Damage found by a decoder, whose bytes began at `at` in the file.

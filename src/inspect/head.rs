@@ -66,7 +66,7 @@ impl HeadFile {
     pub(super) fn chosen(&self) -> Option<&HeadState> {
         match &self.verdict {
             Ok(HeadVerdict::Valid(view)) => Some(&view.chosen),
-            _ => None,
+            Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) | Err(_) => None,
         }
     }
 

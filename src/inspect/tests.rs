@@ -233,8 +233,9 @@ fn any_truncation_of_any_file_is_described() {
     for name in whole.file_names() {
         let bytes = whole.read_file(&name).unwrap();
         // Every length near a boundary of something, and samples of the zeros between.
-        let near =
-            |len: usize| len % 512 < 130 || len % 97 == 0 || bytes[len.saturating_sub(9)..bytes.len().min(len + 9)].iter().any(|&b| b != 0);
+        let near = |len: usize| {
+            len % 512 < 130 || len.is_multiple_of(97) || bytes[len.saturating_sub(9)..bytes.len().min(len + 9)].iter().any(|&b| b != 0)
+        };
         for len in (0..bytes.len()).filter(|&len| near(len)) {
             let dir = whole.after_kill();
             dir.write_file(&name, &bytes[..len]);

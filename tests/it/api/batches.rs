@@ -63,7 +63,7 @@ fn large(ids: &[&str]) -> Vec<triune::Document> {
 #[test]
 fn a_batch_may_change_collections_and_their_documents_together() {
     let plain = Schema::default;
-    leaves("nothing left of a new collection", |b| drop_made(b), &[("main", &["a", "b", "c"]), ("other", &["x"])]);
+    leaves("nothing left of a new collection", drop_made, &[("main", &["a", "b", "c"]), ("other", &["x"])]);
     leaves(
         "clear, then put",
         |b| done(b.clear("main").put("main", vec![doc("c", ""), doc("n", "")])),

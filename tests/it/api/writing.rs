@@ -55,7 +55,8 @@ fn a_refused_batch_changes_nothing() {
     let (disk, db) = fresh();
     put(&db, vec![doc("a", "kept").vector([1.0, 2.0]).source("s"), doc("b", "kept")]);
     let (before, operations) = (db.snapshot(), disk.operations());
-    let refusals: [(&str, ErrorCode, &dyn Fn(&mut WriteBatch)); 9] = [
+    type Refusal<'a> = (&'a str, ErrorCode, &'a dyn Fn(&mut WriteBatch));
+    let refusals: [Refusal<'_>; 9] = [
         ("an id twice", ErrorCode::DuplicateId, &|b| {
             b.put("main", vec![doc("x", ""), doc("x", "")]);
         }),
