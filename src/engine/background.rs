@@ -3,7 +3,6 @@
 use super::core::Core;
 use super::policy;
 use crate::error::{Error, Result};
-use crate::options::Durability;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,6 +12,8 @@ use std::time::Duration;
 
 /// How long the thread sleeps when nobody calls it.
 const IDLE: Duration = Duration::from_secs(60);
+/// The shortest sleep between two syncs, so that an interval of nothing does not keep a core busy.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// How many full memtables may wait for their flush before commits that add documents do it themselves.
 const FROZEN_MEMTABLES_MAX: usize = 4;
@@ -24,6 +25,8 @@ pub(crate) struct Background {
     wake: Condvar,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The shortest interval within which a commit was promised to be synced, if one was.
+    interval: Mutex<Option<Duration>>,
     /// Why the last background work failed; the next commit or `health` tells.
     last_error: Mutex<Option<Error>>,
 }
@@ -33,6 +36,21 @@ impl Background {
     pub(crate) fn call(&self) {
         *self.called.lock() = true;
         self.wake.notify_one();
+    }
+
+    /// Sees to it that what was committed up to now, and what will be, is synced within `interval`.
+    pub(crate) fn promise(&self, interval: Duration) {
+        let mut shortest = self.interval.lock();
+        if shortest.is_none_or(|shortest| interval < shortest) {
+            *shortest = Some(interval);
+            drop(shortest);
+            // The thread may be in a longer sleep.
+            self.call();
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        self.interval.lock().map_or(IDLE, |interval| interval.clamp(SHORTEST, IDLE))
     }
 
     /// Ends a long merge when the handle is closing.
@@ -72,10 +90,6 @@ impl Core {
     /// Starts the thread.
     pub(crate) fn start_background(self: &Arc<Core>) -> Result<()> {
         let core = Arc::downgrade(self);
-        let pause = match self.options.durability {
-            Durability::Interval(interval) => interval,
-            Durability::Sync | Durability::Buffered => IDLE,
-        };
         let run = move || {
             while let Some(core) = core.upgrade() {
                 if core.background.stop.load(Ordering::Relaxed) {
@@ -90,7 +104,7 @@ impl Core {
                 }
                 let waiting = core.clone();
                 drop(core);
-                waiting.background.wait(pause);
+                waiting.background.wait(waiting.background.pause());
             }
         };
         let thread = std::thread::Builder::new().name("triune".into()).spawn(run);
@@ -100,7 +114,7 @@ impl Core {
 
     /// What is due now: an interval's sync, flushes, merges.
     fn background_work(&self) -> Result<()> {
-        if matches!(self.options.durability, Durability::Interval(_)) {
+        if self.background.interval.lock().is_some() {
             let mut w = self.writer.lock();
             if w.poisoned.is_none() && w.wal.as_ref().is_some_and(|wal| wal.unsynced_bytes() > 0) {
                 self.sync_log(&mut w)?;

@@ -99,6 +99,11 @@ impl Group {
 impl Core {
     /// Commits staged batches, which share a group, alone or with others that wait. Answers in their order.
     pub(crate) fn commit(&self, requests: &[Arc<Request>]) -> Vec<Result<Commit>> {
+        for request in requests {
+            if let Durability::Interval(interval) = request.durability {
+                self.background.promise(interval);
+            }
+        }
         if let Err(e) = self.relieve_memory() {
             requests.iter().filter(|r| r.may_add_rows()).for_each(|r| r.answer(Err(e.duplicate())));
         }
@@ -210,13 +215,12 @@ impl Core {
         group
     }
 
-    /// Whether a commit of this durability is synced before it is acknowledged: an interval that no thread keeps is.
+    /// Whether a commit of this durability is synced before it is acknowledged: an interval is when no thread keeps it.
     fn syncs(&self, durability: Durability) -> bool {
-        match (durability, self.options.durability) {
-            (Durability::Sync, _) => true,
-            (Durability::Buffered, _) => false,
-            (Durability::Interval(asked), Durability::Interval(kept)) => !self.options.background || kept > asked,
-            (Durability::Interval(_), _) => true,
+        match durability {
+            Durability::Sync => true,
+            Durability::Buffered => false,
+            Durability::Interval(_) => !self.options.background,
         }
     }
 

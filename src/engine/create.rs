@@ -46,6 +46,12 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
         // Valid, newer or forked: a database in any case.
         _ => return Ok(Found::Database),
     }
+    // `create` made none of these. Without a numbered file the rest, a HEAD or a LOCK, may be theirs too, as in the directory of a git
+    // repository; with one it is a damaged database.
+    if let Some(foreign) = present.iter().find(|n| !ours(n)) {
+        let numbered = present.iter().any(|n| FileName::parse(n).is_some());
+        return Ok(if numbered { Found::Database } else { Found::Foreign(foreign.clone()) });
+    }
     for name in present.iter().filter(|n| ours(n)) {
         let left_by_create = match FileName::parse(name) {
             None | Some(FileName::Manifest(FIRST)) => true,

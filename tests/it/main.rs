@@ -2,6 +2,8 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `api` | what the library promises, through its public names: one test a promise |
+//! | `golden` | the golden answers, through the library |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
@@ -14,7 +16,9 @@
 #![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
+mod api;
 mod format_spec;
+mod golden;
 mod layers;
 mod layout;
 mod recovery;
