@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
@@ -12,6 +13,7 @@
 #![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
+mod corruption;
 mod format_spec;
 mod layers;
 mod layout;
