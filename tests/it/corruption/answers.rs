@@ -1,7 +1,8 @@
 //! Questions to a database and what it answers, for comparing one image of it with another bit by bit.
 
 use triune::{
-    Collection, CollectionStats, Database, Error, Hit, Mode, Result, Schema, Scorer, Search, Seq, Snapshot, SourceInfo, StoredDocument,
+    Collection, CollectionStats, Database, Error, ErrorCode, Hit, Mode, Result, Schema, Scorer, Search, Seq, Snapshot, SourceInfo,
+    StoredDocument,
 };
 
 /// One question, asked and judged on its own.
@@ -72,7 +73,7 @@ pub fn questions(db: &Database) -> Vec<Question> {
         if let Some((seq, _)) = documents.get(documents.len() / 2) {
             all.push(Question::ScanAfter(n(), *seq));
         }
-        let absent = ["absent", "dead-0", "gone-1", "added-main"];
+        let absent = ["absent", "dead-0", "gone-1", "added-main-1", "é-1", "one-0", "three-0"];
         all.extend(documents.iter().map(|(_, d)| &*d.id).chain(absent).map(|id| Question::Get(n(), id.to_string())));
         let search = |search: Search| Question::Search(n(), Box::new(search));
         for scorer in [Scorer::Lucene, Scorer::Okapi] {
@@ -90,10 +91,10 @@ pub fn questions(db: &Database) -> Vec<Question> {
     all
 }
 
-/// What a sound database answers.
-pub fn answers(db: &Database, questions: &[Question]) -> Vec<Answer> {
+/// What a sound database answers. A question about a collection that does not exist yet has the code of its error.
+pub fn answers(db: &Database, questions: &[Question]) -> Vec<std::result::Result<Answer, ErrorCode>> {
     let snapshot = db.snapshot();
-    questions.iter().map(|q| q.ask(&snapshot).unwrap()).collect()
+    questions.iter().map(|q| q.ask(&snapshot).map_err(|e| e.code())).collect()
 }
 
 /// Whether an error is one that damage may lead to, with its address: the file, and the offset when the error has a field for it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
-use triune::{Database, Error, ErrorCode, IoMode, Result};
+use triune::{Database, Document, Error, ErrorCode, IoMode, Result};
 
 /// How a database is opened.
 pub const WAYS: [(Role, IoMode); 4] =
@@ -37,7 +37,7 @@ pub enum Outcome {
 /// A database and what it answers.
 pub struct Reference {
     pub questions: Vec<Question>,
-    pub answers: Vec<Answer>,
+    pub answers: Vec<std::result::Result<Answer, ErrorCode>>,
 }
 
 impl Reference {
@@ -45,7 +45,14 @@ impl Reference {
         let db = open(&image.snapshot());
         let questions = questions(&db);
         let answers = answers(&db, &questions);
+        assert!(answers.iter().all(|a| a.is_ok()), "a sound database answers everything");
         Reference { questions, answers }
+    }
+
+    /// What another sound image answers to the same questions.
+    pub fn asked_of(&self, image: &SimDirectory) -> Reference {
+        let db = open(&image.snapshot());
+        Reference { questions: self.questions.clone(), answers: answers(&db, &self.questions) }
     }
 }
 
@@ -80,7 +87,8 @@ pub fn ask_all(db: &Database, reference: &Reference, mutation: &Mutation, image:
     let mut outcome = Outcome::Exact;
     for (question, expected) in reference.questions.iter().zip(&reference.answers) {
         match question.ask(&snapshot) {
-            Ok(answer) if answer == *expected => {}
+            Ok(answer) if expected.as_ref().is_ok_and(|e| answer == *e) => {}
+            Err(e) if expected.as_ref().is_err_and(|code| e.code() == *code) => {}
             Ok(answer) => return Err(format!("WRONG ANSWER to {question:?}: {answer:?}, expected {expected:?}")),
             Err(e) => {
                 located(&e, mutation, image).map_err(|why| format!("{question:?}: {why}"))?;
@@ -123,7 +131,7 @@ pub fn judge_writing(
 ) -> std::result::Result<(), String> {
     let dir = damaged.snapshot();
     let Ok(db) = open_as(&dir, (Role::Writer, IoMode::Mmap)) else { return Ok(()) };
-    let committed = match db.put("main", vec![added()]) {
+    let committed = match db.put("main", vec![references.added.clone()]) {
         Ok(_) => true,
         Err(e) => {
             located(&e, mutation, image).map_err(|why| format!("commit: {why}"))?;
@@ -148,23 +156,23 @@ pub fn judge_writing(
     Ok(())
 }
 
-fn added() -> triune::Document {
-    document("added-main", 1, 5)
-}
-
 /// What the sound database answers before and after the write of [`judge_writing`].
 pub struct Written {
     pub before: Reference,
     pub after: Reference,
+    added: Document,
 }
 
 impl Written {
     pub fn of(image: &SimDirectory) -> Written {
         let dir = image.snapshot();
         let db = open(&dir);
-        db.put("main", vec![added()]).unwrap();
+        let dimension = db.snapshot().collection("main").unwrap().schema().dimension.unwrap();
+        let added = document("added-main", 1, dimension as usize);
+        db.put("main", vec![added.clone()]).unwrap();
         db.close().unwrap();
-        Written { before: Reference::of(image), after: Reference::of(&dir) }
+        let before = Reference::of(image);
+        Written { after: before.asked_of(&dir), before, added }
     }
 }
 
@@ -225,4 +233,10 @@ pub fn sweep(
         }
         all
     })
+}
+
+/// A writer that refused to open has changed nothing but the pid in LOCK.
+pub fn unchanged_but_lock(dir: &SimDirectory, before: &SimDirectory) -> std::result::Result<(), String> {
+    let files = |d: &SimDirectory| -> Vec<_> { d.file_names().into_iter().filter(|n| n != "LOCK").map(|n| (d.read_file(&n), n)).collect() };
+    if files(dir) == files(before) { Ok(()) } else { Err("a refused open changed a file".into()) }
 }
