@@ -312,8 +312,14 @@ impl Core {
         }
     }
 
-    /// Removes the files that nothing reaches any more.
+    /// Removes the files that neither slot of HEAD reaches any more.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
+        {
+            let mut w = self.writer.lock();
+            self.settle(&mut w)?;
+            let leveled = with_publisher(&mut self.publisher.lock(), Publisher::level);
+            leveled.map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+        }
         self.files.collect(|| {
             let w = self.writer.lock();
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();

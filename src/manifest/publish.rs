@@ -25,6 +25,8 @@ pub struct Publisher {
     bytes: HeadSlot,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
+    /// Whether the other slot names what the current one names.
+    level: bool,
     settled: bool,
     poisoned: bool,
 }
@@ -47,6 +49,7 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes,
             other_valid: view.other_generation.is_some(),
+            level: view.other.as_ref().is_some_and(|other| same_content(other, &view.chosen)),
             settled: false,
             poisoned: false,
         })
@@ -57,7 +60,7 @@ impl Publisher {
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
         let bytes = HeadSlot::encode(&current, 0);
-        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, settled: true, poisoned: false };
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, level: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
     }
@@ -89,6 +92,14 @@ impl Publisher {
         Ok(self.current.generation)
     }
 
+    /// Makes both slots name what the current one names, so that nothing else is reachable from either: what comes before files are
+    /// unlinked. A process that was killed between the two writes of a publish leaves them different. Once done, does nothing.
+    pub fn level(&mut self) -> Result<()> {
+        self.refuse_if_poisoned()?;
+        assert!(self.settled, "a writer settles HEAD before it writes the other slot");
+        if self.level { Ok(()) } else { self.write_other(&self.current.clone()) }
+    }
+
     /// What the slot of the greatest generation says.
     pub fn current(&self) -> &HeadState {
         &self.current
@@ -100,6 +111,7 @@ impl Publisher {
         let bytes = HeadSlot::encode(&state, self.bytes.compatible.get());
         let slot = 1 - self.slot;
         self.write_slot(slot, &bytes)?;
+        self.level = same_content(&state, &self.current);
         (self.current, self.slot, self.bytes, self.other_valid) = (state, slot, bytes, true);
         Ok(())
     }
@@ -119,4 +131,9 @@ impl Publisher {
         }
         Ok(())
     }
+}
+
+/// Whether two slots name the same files and lsns.
+fn same_content(a: &HeadState, b: &HeadState) -> bool {
+    *a == HeadState { generation: a.generation, ..b.clone() }
 }

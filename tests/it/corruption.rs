@@ -229,3 +229,39 @@ fn a_database_whose_files_are_all_gone_is_not_found_and_one_that_held_nothing_is
         judge_creating(&damaged).unwrap();
     }
 }
+
+/// A process that was killed between the two slots of a publish leaves slots that name different files. What the older one needs may go only
+/// once neither slot needs it, whatever the next process does first.
+#[test]
+fn files_that_the_older_slot_reaches_outlive_it() {
+    let checkpoint = |stop: Option<usize>| {
+        let dir = SimDirectory::new();
+        let db = triune::Database::create_with(std::sync::Arc::new(dir.clone()), fixture::options(triune::IoMode::Mmap)).unwrap();
+        db.create_collection("main", triune::Schema::default()).unwrap();
+        db.put("main", vec![fixture::document("é", 0, 3)]).unwrap();
+        if let Some(n) = stop {
+            dir.crash_at(n, triune::io::sim::CrashMode::Before);
+        }
+        let result = db.checkpoint();
+        assert_eq!(result.is_err(), stop.is_some());
+        drop(db);
+        dir
+    };
+    let is_head = |o: &triune::io::sim::Operation| matches!(o, triune::io::sim::Operation::Write { name, .. } if name == "HEAD");
+    let last_write = checkpoint(None).trace().iter().rposition(is_head).unwrap();
+    let image = checkpoint(Some(last_write)).after_kill();
+    let reference = Reference::of(&image);
+
+    let db = fixture::open(&image);
+    assert_eq!(db.recovery().replayed_commits, 0, "the newer slot names a manifest of everything");
+    db.compact().unwrap();
+    drop(db);
+    for slot in 0..2 {
+        let mutation = Mutation::ZeroBlock { file: "HEAD".into(), block: slot };
+        let damaged = mutation.apply(&image).unwrap();
+        for way in WAYS {
+            let outcome = judge(&damaged, way, &reference, &mutation, &image);
+            assert_eq!(outcome, Ok(Outcome::Exact), "slot {slot} rotted, {way:?}");
+        }
+    }
+}
