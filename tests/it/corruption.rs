@@ -147,7 +147,7 @@ fn log_case(
     references: &BTreeMap<Lsn, Reference>,
 ) -> Result<Vec<(String, Outcome)>, String> {
     let Some(damaged) = mutation.apply(image) else { return Ok(Vec::new()) };
-    let verdict = logs.verdict(mutation);
+    let verdict = logs.verdict(&damaged);
     let mut outcomes = Vec::new();
     for (turn, way) in WAYS.into_iter().enumerate() {
         if !whole() && index % WAYS.len() != turn {
@@ -169,7 +169,7 @@ fn log_case(
             }
             (Verdict::Prefix(lsn), Ok(db)) => {
                 let outcome = ask_all(&db, &references[&lsn], mutation, image).map_err(|why| format!("{way:?} at lsn {lsn}: {why}"))?;
-                let bytes_follow = !matches!(mutation, Mutation::Truncate { .. } | Mutation::ZeroBlock { .. });
+                let bytes_follow = matches!(mutation, Mutation::Byte { .. });
                 if outcome != Outcome::Exact || (bytes_follow && db.recovery().torn_tail.is_none()) {
                     return Err(format!("{way:?}: {outcome:?} at lsn {lsn}, reported as {:?}", db.recovery()));
                 }
@@ -228,6 +228,53 @@ fn a_database_whose_files_are_all_gone_is_not_found_and_one_that_held_nothing_is
         assert!(WAYS.into_iter().all(|way| matches!(open_as(&damaged, way), Err(Error::Corrupt(c)) if c.file == "HEAD")), "{mutation}");
         judge_creating(&damaged).unwrap();
     }
+}
+
+#[test]
+fn damage_on_a_real_directory_is_located_or_harmless() {
+    let Closed { image, .. } = closed();
+    let reference = Reference::of(&image);
+    let scratch = tempfile::tempdir().unwrap();
+    let write = |image: &SimDirectory| {
+        std::fs::remove_dir_all(scratch.path()).unwrap();
+        std::fs::create_dir(scratch.path()).unwrap();
+        image.file_names().iter().for_each(|name| std::fs::write(scratch.path().join(name), image.read_file(name).unwrap()).unwrap());
+    };
+    let all: Vec<Mutation> = image.file_names().iter().flat_map(|file| alone(&image, file)).collect();
+    let stride = if whole() { 97 } else { 997 };
+    for mutation in all.into_iter().step_by(stride).chain(swaps(&image).into_iter().take(3)) {
+        let Some(damaged) = mutation.apply(&image) else { continue };
+        for (role, io_mode) in WAYS {
+            write(&damaged);
+            let options = fixture::options(io_mode);
+            let dir = std::sync::Arc::new(triune::io::FsDirectory::open(scratch.path()).unwrap());
+            let opened = match role {
+                Role::Writer => triune::Database::open_with(dir, options),
+                Role::Reader => triune::Database::open_read_only_with(dir, options),
+            };
+            let judged = match opened {
+                Ok(db) => ask_all(&db, &reference, &mutation, &image).map(drop),
+                Err(e) => located(&e, &mutation, &image),
+            };
+            judged.unwrap_or_else(|why| panic!("{mutation}, {role:?}, {io_mode:?}: {why}"));
+        }
+    }
+}
+
+#[test]
+fn damage_to_a_segment_that_only_the_log_names_is_located() {
+    let image = fixture::landed();
+    let references = Written::of(&image);
+    let files = image.file_names().into_iter().filter(|name| name.ends_with(".segments"));
+    let mutations: Vec<Mutation> = files.flat_map(|file| alone(&image, &file)).collect();
+    let stride = if whole() { 211 } else { 4001 };
+    let mutations: Vec<Mutation> = mutations
+        .into_iter()
+        .enumerate()
+        .filter(|(i, m)| i % stride == 0 || matches!(m, Mutation::Delete { .. } | Mutation::ZeroBlock { block: 0, .. }))
+        .map(|(_, m)| m)
+        .collect();
+    conclude("landed batch, its segment damaged", &sweep(&mutations, |index, m| case(index, m, &image, &references)));
 }
 
 /// A process that was killed between the two slots of a publish leaves slots that name different files. What the older one needs may go only

@@ -234,3 +234,19 @@ pub fn killed(log: Log) -> Killed {
     }
     Killed { image, states }
 }
+
+/// A killed process whose last commit was too large for a record: the log names a segment that no manifest names.
+pub fn landed() -> SimDirectory {
+    let dir = SimDirectory::new();
+    let db = Database::create_with(Arc::new(dir.clone()), options(IoMode::Mmap)).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.put("main", documents("é", 0..6, 3)).unwrap();
+    // Long, and cheap to store.
+    let metadata = Metadata::from_json(format!(r#"{{"long":"{}"}}"#, " ".repeat(1_000_000))).unwrap();
+    db.put("main", documents("large", 0..9, 3).into_iter().map(|d| Document { metadata: Some(metadata.clone()), ..d }).collect()).unwrap();
+    db.delete("main", vec!["large-1".into(), "é-2".into()]).unwrap();
+    drop(db);
+    let image = compact_copy(&dir);
+    assert!(image.file_names().iter().any(|name| name.ends_with(".segments")), "the batch landed");
+    image
+}

@@ -148,7 +148,7 @@ pub fn judge_writing(
     for way in [(Role::Reader, IoMode::Pread), (Role::Writer, IoMode::Mmap)] {
         match open_as(&dir, way) {
             Ok(db) => {
-                drop(ask_all(&db, reference, mutation, image).map_err(|why| format!("after a write (committed: {committed}): {why}"))?)
+                ask_all(&db, reference, mutation, image).map_err(|why| format!("after a write (committed: {committed}): {why}"))?;
             }
             Err(e) => located(&e, mutation, image).map_err(|why| format!("open after a write (committed: {committed}): {why}"))?,
         }

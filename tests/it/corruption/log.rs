@@ -1,6 +1,6 @@
 //! What DESIGN says of a damaged log, computed from where its records stand: which damage is refused, and which is a torn tail.
 
-use super::mutation::Mutation;
+use std::ops::Range;
 use triune::format::head::{HEAD_SLOT_BYTES, HeadSlot};
 use triune::format::wal::{Link, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, WAL_HEADER_BYTES, WalHeader};
 use triune::format::witness::{WITNESS_SLOT_BYTES, WitnessSlot};
@@ -20,6 +20,7 @@ struct Record {
 #[derive(Debug)]
 struct Log {
     file: String,
+    bytes: Vec<u8>,
     records: Vec<Record>,
     /// Where its successor says that it ends; `None` for the active one.
     continued: Option<Link>,
@@ -60,7 +61,7 @@ impl Logs {
             if continued.is_some_and(|link: Link| link.id.0 != header.id) || (continued.is_none() && !logs.is_empty()) {
                 continue;
             }
-            logs.insert(0, Log { records: records(&bytes, Uuid(header.id)), file, continued });
+            logs.insert(0, Log { records: records(&bytes, Uuid(header.id)), file, bytes, continued });
             continued = header.link();
         }
         let last_lsn = Lsn(logs.iter().flat_map(|l| &l.records).map(|r| r.lsn).max().unwrap());
@@ -72,21 +73,24 @@ impl Logs {
         self.logs.iter().map(|l| l.records.len()).collect()
     }
 
-    /// What has to come of a damage to one of the logs.
-    pub fn verdict(&self, mutation: &Mutation) -> Verdict {
-        let Some(log) = self.logs.iter().find(|l| Some(&*l.file) == mutation.file()) else { return Verdict::Exact };
-        if mutation.touches(&log.file, 0..WAL_HEADER_BYTES) {
+    /// What has to come of the damage that made `damaged` of the image.
+    pub fn verdict(&self, damaged: &SimDirectory) -> Verdict {
+        let differs = |log: &&Log| damaged.read_file(&log.file).as_ref() != Some(&log.bytes);
+        let Some(log) = self.logs.iter().find(differs) else { return Verdict::Exact };
+        let now = damaged.read_file(&log.file).unwrap_or_default();
+        let bad = |range: Range<usize>| now.get(range.clone()) != Some(&log.bytes[range]);
+        if bad(0..WAL_HEADER_BYTES) {
             return Verdict::Corrupt(None);
         }
-        let first_bad = log.records.iter().filter(|r| mutation.touches(&log.file, r.start..r.end)).map(|r| r.lsn).min();
+        let first_bad = log.records.iter().filter(|r| bad(r.start..r.end)).map(|r| r.lsn).min();
         if let Some(link) = log.continued {
-            let cut = matches!(mutation, Mutation::Truncate { len, .. } if (*len as u64) < link.end_offset);
+            let cut = (now.len() as u64) < link.end_offset;
             return if first_bad.is_some() || cut { Verdict::Corrupt(first_bad) } else { Verdict::Exact };
         }
-        let Some(bad) = first_bad else { return Verdict::Exact };
-        let whole_header = |r: &&Record| !mutation.touches(&log.file, r.start..r.start + RECORD_HEADER_BYTES);
-        let durable = log.records.iter().filter(whole_header).map(|r| r.durable_lsn).max().unwrap_or(0).max(self.durable_elsewhere);
-        if bad <= durable { Verdict::Corrupt(Some(bad)) } else { Verdict::Prefix(Lsn(bad - 1)) }
+        let Some(first_bad) = first_bad else { return Verdict::Exact };
+        let headers = log.records.iter().filter(|r| !bad(r.start..r.start + RECORD_HEADER_BYTES));
+        let durable = headers.map(|r| r.durable_lsn).max().unwrap_or(0).max(self.durable_elsewhere);
+        if first_bad <= durable { Verdict::Corrupt(Some(first_bad)) } else { Verdict::Prefix(Lsn(first_bad - 1)) }
     }
 }
 

@@ -4,6 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use triune::io::SimDirectory;
 
+/// Bytes that a disk writes at once.
+const SECTOR: usize = 512;
+
 /// One damage.
 #[derive(Debug, Clone)]
 pub enum Mutation {
@@ -15,6 +18,8 @@ pub enum Mutation {
     Append { file: String, bytes: Vec<u8> },
     /// A block of 4,096 bytes holds zeros.
     ZeroBlock { file: String, block: usize },
+    /// A sector of 512 bytes holds what another one should: a write that went to the wrong place.
+    Misplace { file: String, from: usize, to: usize },
     /// The name is gone.
     Delete { file: String },
     /// Two files hold each other's bytes.
@@ -47,6 +52,7 @@ impl fmt::Display for Mutation {
             Mutation::Truncate { file, len } => write!(f, "{file} cut to {len}"),
             Mutation::Append { file, bytes } => write!(f, "{file} with {} bytes appended", bytes.len()),
             Mutation::ZeroBlock { file, block } => write!(f, "{file} block {block} zeroed"),
+            Mutation::Misplace { file, from, to } => write!(f, "{file} sector {to} holds sector {from}"),
             Mutation::Delete { file } => write!(f, "{file} deleted"),
             Mutation::Swap { a, b } => write!(f, "{a} and {b} swapped"),
             Mutation::Replace { file, by, .. } => write!(f, "{file} replaced by {by}"),
@@ -62,6 +68,7 @@ impl Mutation {
             Mutation::Truncate { .. } => "truncated",
             Mutation::Append { .. } => "garbage appended",
             Mutation::ZeroBlock { .. } => "block zeroed",
+            Mutation::Misplace { .. } => "sector misplaced",
             Mutation::Delete { .. } => "deleted",
             Mutation::Swap { .. } => "swapped",
             Mutation::Replace { .. } => "replaced",
@@ -75,6 +82,7 @@ impl Mutation {
             | Mutation::Truncate { file, .. }
             | Mutation::Append { file, .. }
             | Mutation::ZeroBlock { file, .. }
+            | Mutation::Misplace { file, .. }
             | Mutation::Delete { file } => Some(file),
             Mutation::Swap { .. } | Mutation::Replace { .. } => None,
         }
@@ -106,6 +114,16 @@ impl Mutation {
                 bytes[from..to].fill(0);
                 damaged.write_file(file, bytes);
             }
+            Mutation::Misplace { file, from, to } => {
+                let mut bytes = read(file);
+                let before = bytes.clone();
+                let len = SECTOR.min(bytes.len() - from.max(to) * SECTOR);
+                bytes.copy_within(from * SECTOR..from * SECTOR + len, to * SECTOR);
+                if bytes == before {
+                    return None;
+                }
+                damaged.write_file(file, bytes);
+            }
             Mutation::Delete { file } => damaged.remove_file(file),
             Mutation::Swap { a, b } => {
                 damaged.write_file(a, read(b));
@@ -119,17 +137,6 @@ impl Mutation {
             }
         }
         Some(damaged)
-    }
-
-    /// Whether a byte of `range` of the file is changed or gone.
-    pub fn touches(&self, of: &str, range: std::ops::Range<usize>) -> bool {
-        match self {
-            Mutation::Byte { file, at, .. } => file == of && range.contains(at),
-            Mutation::Truncate { file, len } => file == of && *len < range.end,
-            Mutation::ZeroBlock { file, block } => file == of && block * 4096 < range.end && range.start < (block + 1) * 4096,
-            Mutation::Delete { file } => file == of,
-            Mutation::Append { .. } | Mutation::Swap { .. } | Mutation::Replace { .. } => false,
-        }
     }
 }
 
@@ -155,7 +162,6 @@ pub fn alone(image: &SimDirectory, file: &str) -> Vec<Mutation> {
         all.extend(Change::ALL.map(|change| Mutation::Byte { file: name(), at, change }));
         all.push(Mutation::Truncate { file: name(), len: at });
     }
-    // A log may be cut at any byte of it, padding too: that decides what counts as its end.
     all.extend((0..bytes.len().div_ceil(4096)).map(|block| Mutation::ZeroBlock { file: name(), block }));
     for garbage in [
         vec![0],
@@ -165,6 +171,11 @@ pub fn alone(image: &SimDirectory, file: &str) -> Vec<Mutation> {
         bytes[..bytes.len().min(8192)].to_vec(),
     ] {
         all.push(Mutation::Append { file: name(), bytes: garbage });
+    }
+    let sectors = bytes.len().div_ceil(SECTOR);
+    if sectors <= 128 {
+        let pairs = (0..sectors).flat_map(|from| (0..sectors).map(move |to| (from, to)));
+        all.extend(pairs.filter(|(from, to)| from != to).map(|(from, to)| Mutation::Misplace { file: name(), from, to }));
     }
     all.push(Mutation::Delete { file: name() });
     all
@@ -186,13 +197,26 @@ pub fn swaps(image: &SimDirectory) -> Vec<Mutation> {
     all
 }
 
-/// Every file, put back to what it was in another image, and everything that image has under the names of its kind.
+/// Every file, put back to what it was in another image, and everything that image has under the names of its kind; of files that are
+/// written in place, each sector and each block alone too, as when one write was lost.
 pub fn replacements(image: &SimDirectory, other: &SimDirectory, by: &'static str) -> Vec<Mutation> {
     let kind = |name: &str| name.split_once('.').map_or(name.to_string(), |(_, kind)| kind.to_string());
     let mut all = Vec::new();
     for file in image.file_names() {
         for older in other.file_names().iter().filter(|older| kind(older) == kind(&file)) {
-            all.push(Mutation::Replace { file: file.clone(), bytes: Arc::new(other.read_file(older).unwrap()), by });
+            let older = other.read_file(older).unwrap();
+            let current = image.read_file(&file).unwrap();
+            if !file.contains('.') && older.len() == current.len() && older.len() <= 1 << 16 {
+                for size in [SECTOR, 4096] {
+                    for at in (0..current.len()).step_by(size) {
+                        let mut mixed = current.clone();
+                        let end = (at + size).min(mixed.len());
+                        mixed[at..end].copy_from_slice(&older[at..end]);
+                        all.push(Mutation::Replace { file: file.clone(), bytes: Arc::new(mixed), by });
+                    }
+                }
+            }
+            all.push(Mutation::Replace { file: file.clone(), bytes: Arc::new(older), by });
         }
     }
     all
