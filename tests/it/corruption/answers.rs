@@ -75,9 +75,11 @@ pub fn questions(db: &Database) -> Vec<Question> {
         }
         let absent = ["absent", "dead-0", "gone-1", "added-main-1", "é-1", "one-0", "three-0"];
         all.extend(documents.iter().map(|(_, d)| &*d.id).chain(absent).map(|id| Question::Get(n(), id.to_string())));
+        // Where nothing is stored, one term tells as much as all.
+        let terms = if documents.is_empty() { 1 } else { usize::MAX };
         let search = |search: Search| Question::Search(n(), Box::new(search));
         for scorer in [Scorer::Lucene, Scorer::Okapi] {
-            for term in super::fixture::WORDS.iter().chain(&["zebra", "résumé torn torn", "the log and the tail of it"]) {
+            for term in super::fixture::WORDS.iter().chain(&["zebra", "résumé torn torn", "the log and the tail of it"]).take(terms) {
                 let query = Some(term.to_string());
                 all.push(search(Search { query, mode: Mode::Text, k: 1000, scorer: Some(scorer), bodies: false, ..Search::default() }));
             }
