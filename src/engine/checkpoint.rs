@@ -39,6 +39,8 @@ impl Core {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
+            // What was found at opening may rest on a slot that was never synced.
+            self.settle(&mut w)?;
             let covered = w.version.frozen.last().map_or(w.version.applied_lsn(), |f| f.last_lsn);
             if w.lsn > covered {
                 self.freeze(&mut w)?;

@@ -244,6 +244,8 @@ impl Database {
     pub fn sync(&self) -> Result<()> {
         let mut w = self.core.writer.lock();
         self.core.writable(&w)?;
+        // What was found at opening may rest on a slot that was never synced.
+        self.core.settle(&mut w)?;
         self.core.sync_log(&mut w)?;
         self.core.witness(&mut w);
         Ok(())
