@@ -39,8 +39,7 @@ impl Core {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
-            // What was found at opening may rest on a slot that was never synced.
-            self.settle(&mut w)?;
+            self.settle_found(&mut w)?;
             let covered = w.version.frozen.last().map_or(w.version.applied_lsn(), |f| f.last_lsn);
             if w.lsn > covered {
                 self.freeze(&mut w)?;

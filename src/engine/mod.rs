@@ -244,8 +244,7 @@ impl Database {
     pub fn sync(&self) -> Result<()> {
         let mut w = self.core.writer.lock();
         self.core.writable(&w)?;
-        // What was found at opening may rest on a slot that was never synced.
-        self.core.settle(&mut w)?;
+        self.core.settle_found(&mut w)?;
         self.core.sync_log(&mut w)?;
         self.core.witness(&mut w);
         Ok(())
@@ -323,11 +322,12 @@ impl Core {
     fn close(&self) -> Result<()> {
         self.background.stop();
         let wrote = {
-            let w = self.writer.lock();
+            let mut w = self.writer.lock();
             if w.read_only.is_some() {
                 return Ok(());
             }
             self.writable(&w)?;
+            self.settle_found(&mut w)?;
             w.wal.is_some()
         };
         if wrote {
