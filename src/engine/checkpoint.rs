@@ -39,6 +39,7 @@ impl Core {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
+            self.settle_found(&mut w)?;
             let covered = w.version.frozen.last().map_or(w.version.applied_lsn(), |f| f.last_lsn);
             if w.lsn > covered {
                 self.freeze(&mut w)?;

@@ -130,6 +130,14 @@ impl Core {
         Ok(())
     }
 
+    /// Makes sure that what was found at opening does not rest on a slot that was never synced. Writes nothing when that is known.
+    pub(crate) fn settle_found(&self, w: &mut Writer) -> Result<()> {
+        if self.publisher.lock().as_ref().is_none_or(Publisher::is_even) {
+            return Ok(());
+        }
+        self.settle(w)
+    }
+
     /// Makes the first log of this process. It has no link: what came before it is in the manifest.
     pub(crate) fn ensure_log(&self, w: &mut Writer) -> Result<()> {
         if w.wal.is_some() {

@@ -247,6 +247,7 @@ impl Database {
     pub fn sync(&self) -> Result<()> {
         let mut w = self.core.writer.lock();
         self.core.writable(&w)?;
+        self.core.settle_found(&mut w)?;
         self.core.sync_log(&mut w)?;
         self.core.witness(&mut w);
         Ok(())
@@ -324,11 +325,12 @@ impl Core {
     fn close(&self) -> Result<()> {
         self.background.stop();
         let wrote = {
-            let w = self.writer.lock();
+            let mut w = self.writer.lock();
             if w.read_only.is_some() {
                 return Ok(());
             }
             self.writable(&w)?;
+            self.settle_found(&mut w)?;
             w.wal.is_some()
         };
         if wrote {

@@ -92,6 +92,11 @@ impl Publisher {
         Ok(self.current.generation)
     }
 
+    /// Whether both slots say the same. Then one of them was synced, since the second of a publish is written after the first was synced.
+    pub fn is_even(&self) -> bool {
+        self.alike
+    }
+
     /// Makes both slots say what the current one says, if they do not yet. Files that only the other slot reached may be unlinked after it.
     pub fn even(&mut self) -> Result<()> {
         if self.alike {

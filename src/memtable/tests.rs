@@ -101,6 +101,21 @@ fn a_commit_after_an_undone_group_is_found_by_every_search() {
 }
 
 #[test]
+fn several_commits_undone_at_once_leave_no_trace_when_their_lsns_are_used_again_one_by_one() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    append(&c, 2, 2, "b", "x");
+    append(&c, 4, 3, "c", "x");
+    c.undo_from(Lsn(2));
+    let b = append(&c, 2, 4, "b", "x");
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    let seen: Vec<u32> = c.rows_at(Lsn(2)).filter(|(_, r)| r.visible(Lsn(2))).map(|(row, _)| row).collect();
+    assert_eq!(seen, [a, b], "a flush takes the rows of the commits that were not undone");
+    c.kill(a, Lsn(3));
+    assert_eq!(c.totals(Lsn(4)).documents, 1);
+}
+
+#[test]
 fn deaths_are_counted_between_any_two_lsns() {
     let log = DeathLog::default();
     for (lsn, row) in [(2, 1), (2, 5), (4, 0)] {

@@ -8,13 +8,16 @@
 //! | `oracle.rs` | what must hold of every image |
 //! | `sweep.rs` | all images of all moments |
 
+mod faults;
 mod model;
 mod oracle;
 mod probe;
 mod sweep;
 mod workloads;
 
+use faults::Fault;
 use sweep::{Budget, Tally, moments_of, sweep};
+use triune::io::sim::{FailureKind, Operation};
 use workloads::Workload;
 
 /// Sweeps one workload.
@@ -60,4 +63,44 @@ fn a_crash_in_a_create_leaves_an_unfinished_one_or_an_empty_database() {
     let tally = sweep("create", &creation, budget, false).unwrap_or_else(|e| panic!("{e}"));
     report("create", tally, begun);
     assert!(tally.moments > 20 && tally.distinct > 100, "{tally:?}");
+}
+
+/// Every manner of failing, at every operation of a workload.
+fn survive_failures(workload: &Workload, faults: &[Fault], which: impl Fn(usize, &Operation) -> bool) {
+    let budget = Budget::of_this_run();
+    let begun = std::time::Instant::now();
+    let (creation, moments) = moments_of(workload);
+    let trace = moments.last().unwrap().disk.trace();
+    let (mut tally, mut cases) = (Tally::default(), 0);
+    let (after, images) = if budget.full { (usize::MAX, 12) } else { (2, 3) };
+    for (n, operation) in trace.iter().enumerate().skip(creation.last().unwrap().disk.operations()) {
+        if !which(n, operation) {
+            continue;
+        }
+        for &fault in faults {
+            let done = faults::survive(workload, n, fault, after, images);
+            tally.add(done.unwrap_or_else(|e| panic!("{}: {fault:?} at operation {n} ({operation}): {e}", workload.name)));
+            cases += 1;
+        }
+    }
+    report(&format!("{} failing, {cases} cases", workload.name), tally, begun);
+    assert!(cases > 50, "{cases} cases");
+}
+
+#[test]
+fn a_failed_sync_leaves_the_outcome_unknown_and_loses_nothing_acknowledged() {
+    let faults = FailureKind::REPORTED.map(Fault::Once);
+    survive_failures(&workloads::mixed(), &faults, |_, operation| operation.is_sync());
+}
+
+#[test]
+fn a_failed_write_is_told_and_never_comes_back() {
+    let faults = [Fault::Once(FailureKind::Enospc), Fault::Once(FailureKind::Eio)];
+    survive_failures(&workloads::mixed(), &faults, |_, operation| !operation.is_sync());
+}
+
+#[test]
+fn a_disk_that_fails_from_some_operation_on_loses_nothing_acknowledged() {
+    let faults = [Fault::FromThen(FailureKind::Enospc), Fault::FromThen(FailureKind::Eio)];
+    survive_failures(&workloads::mixed(), &faults, |_, _| true);
 }

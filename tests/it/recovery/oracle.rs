@@ -116,6 +116,12 @@ pub fn check(image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
     Ok(Found::At(lsn))
 }
 
+/// What a reader sees, and nothing more: for disks that go on failing.
+pub fn check_reading(image: &SimDirectory, allowed: &Allowed) -> Result<(), String> {
+    let db = reader(image).map_err(|e| format!("a read-only open: {e}"))?;
+    shown(&db, allowed).map(drop)
+}
+
 /// An unfinished create: nobody opens it, and creating again makes a database of it.
 fn completed(image: &SimDirectory, allowed: &Allowed) -> Result<(), String> {
     match writer(image) {

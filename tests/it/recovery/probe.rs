@@ -59,10 +59,6 @@ impl Probe {
         Arc::new(Probed(self.clone()))
     }
 
-    pub fn disk(&self) -> &SimDirectory {
-        &self.disk
-    }
-
     pub fn progress(&self) -> Progress {
         self.progress.lock().unwrap().clone()
     }

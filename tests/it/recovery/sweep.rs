@@ -28,7 +28,7 @@ impl Budget {
     pub fn of_this_run() -> Budget {
         match std::env::var("TRIUNE_SWEEP").as_deref() {
             Ok("full") => Budget { full: true, images: 4096, nested_every: 1, nested_images: 24, depth: 2 },
-            _ => Budget { full: false, images: 24, nested_every: 7, nested_images: 5, depth: 1 },
+            _ => Budget { full: false, images: 16, nested_every: 17, nested_images: 4, depth: 1 },
         }
     }
 }
@@ -135,16 +135,16 @@ fn crash_recovery(
 ) -> Result<(), String> {
     let probe = Probe::new(image.snapshot(), Progress::default());
     if let Ok(db) = Database::open_with(probe.directory(), oracle::options()) {
-        // What a writer's open showed stays, even if all that it rests on was only in the cache before. `acknowledged` notes it.
-        probe.learn(|p| (p.created, p.acknowledged) = (true, db.snapshot().lsn().0 as usize));
+        // Once it was synced, what a writer's open showed stays, even if all that it rests on was only in the cache before.
+        db.sync().map_err(|e| format!("a sync after a recovery: {e}"))?;
+        probe.learn(|p| (p.created, p.synced) = (true, db.snapshot().lsn().0 as usize));
         db.compact().map_err(|e| format!("a compaction after a recovery: {e}"))?;
     }
     let moments = probe.take_moments();
     for (n, moment) in moments.iter().enumerate() {
         let at = |e: String| format!("recovery stopped before {}: {e}", operation_after(&moments, n));
         let of_cut = match moment.progress.created {
-            // A create that was never acknowledged, and nothing written since it was opened: a power cut may take it.
-            true => Allowed { unfinished: of_cut.unfinished, ..of_cut.exactly(Found::At(moment.progress.acknowledged)) },
+            true => of_cut.exactly(Found::At(moment.progress.synced)),
             false => of_cut.clone(),
         };
         let before = checked.tally.distinct;

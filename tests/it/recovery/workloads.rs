@@ -174,7 +174,7 @@ impl Run {
     /// Notes what was answered. A commit that failed for good is as if it had never been asked for.
     fn settle(&self, before: usize, answers: Vec<triune::Result<Commit>>, batches: &[Vec<Op>], sync: bool) {
         let mut state = State::clone(&self.probe.progress().states[before]);
-        let (mut states, mut acknowledged) = (Vec::new(), before);
+        let (mut states, mut acknowledged) = (Vec::new(), 0);
         for (answer, ops) in answers.into_iter().zip(batches) {
             match answer {
                 Ok(commit) => {
@@ -389,11 +389,6 @@ pub fn compactions() -> Workload {
         Reopen,
     ];
     Workload { name: "compactions", options: small(), steps }
-}
-
-/// All of them.
-pub fn all() -> Vec<Workload> {
-    vec![commits(), groups(), buffered(), oversize(), rotation(), checkpoints(), merges(), closes(), recoveries(), compactions()]
 }
 
 /// A little of each, for what is tried at every operation in many ways.
