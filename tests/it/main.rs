@@ -5,6 +5,7 @@
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
+//! | `properties` | random sequences of operations against a model |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
@@ -15,5 +16,6 @@
 mod format_spec;
 mod layers;
 mod layout;
+mod properties;
 mod source;
 mod tidy;
