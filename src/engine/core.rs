@@ -112,8 +112,12 @@ impl Core {
         }
     }
 
-    /// Shows readers everything that the writer has.
+    /// Shows readers everything that the writer has. What a poisoned writer staged last stays unseen: nobody knows whether it is durable.
     pub(crate) fn publish(&self, w: &Writer) {
+        if w.poisoned.is_some() {
+            self.published.write().version = w.version.clone();
+            return;
+        }
         *self.published.write() = Published { version: w.version.clone(), catalog: w.catalog.clone(), lsn: w.lsn };
     }
 
@@ -312,10 +316,13 @@ impl Core {
         }
     }
 
-    /// Removes the files that nothing reaches any more.
+    /// Removes the files that nothing reaches any more. None after a failure whose outcome is unknown.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         self.files.collect(|| {
             let w = self.writer.lock();
+            if w.poisoned.is_some() {
+                return None;
+            }
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
             reachable.extend(w.dying.keys().map(|&n| FileName::Tombstones(n)));
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
@@ -327,7 +334,7 @@ impl Core {
                 reachable.insert(FileName::Segments(entry.file));
                 reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
             }
-            reachable
+            Some(reachable)
         })
     }
 }

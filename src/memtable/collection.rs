@@ -46,14 +46,14 @@ impl Analysis {
 pub struct MemRow {
     /// Its number.
     pub seq: Seq,
-    /// The commit that wrote it.
-    pub birth: Lsn,
     /// What was stored.
     pub document: Arc<StoredDocument>,
     /// Tokens of its text.
     pub tokens: u32,
     /// Inverse norm of its vector; 0 without one.
     pub inverse_norm: f64,
+    /// Changed only while no reader has that lsn.
+    birth: AtomicU64,
     death: AtomicU64,
     /// The row that held this id before it, in this memtable.
     older: Option<u32>,
@@ -65,7 +65,13 @@ impl MemRow {
     /// Whether the row is seen at `lsn`.
     #[inline]
     pub fn visible(&self, lsn: Lsn) -> bool {
-        visible(self.birth, self.death.load(Ordering::Acquire), lsn)
+        visible(self.birth(), self.death.load(Ordering::Acquire), lsn)
+    }
+
+    /// The commit that wrote it. Births ascend from row to row.
+    #[inline]
+    pub fn birth(&self) -> Lsn {
+        Lsn(self.birth.load(Ordering::Acquire))
     }
 
     /// The lsn at which it died; `u64::MAX` while it lives.
@@ -128,7 +134,7 @@ impl MemCollection {
         let id = document.id.clone();
         self.rows.push(MemRow {
             seq,
-            birth,
+            birth: AtomicU64::new(birth.0),
             inverse_norm: vector.map_or(0.0, inverse_norm),
             document,
             tokens: analysis.tokens,
@@ -148,16 +154,18 @@ impl MemCollection {
         }
     }
 
-    /// Takes back everything at or after `lsn`, none of which was published: rows born then die at their birth, and deaths are forgotten.
+    /// Takes back everything at or after `lsn`, none of which was published: rows born then are born and die at `lsn`, so that no reader ever
+    /// sees them, and deaths are forgotten. The lsns are given to other commits; births and deaths still ascend with those.
     pub fn undo_from(&self, lsn: Lsn) {
         let first = self.rows_born_by(Lsn(lsn.0.saturating_sub(1)));
         self.deaths.undo_from(lsn);
         for i in 0..self.rows.len() as u32 {
             let Some(r) = self.row(i) else { continue };
             if i >= first {
-                // Its lsn will be given to another commit; dead at birth, it is visible at none.
-                r.death.store(r.birth.0, Ordering::Release);
-                self.deaths.push(r.birth, i, r.totals());
+                // Death first: between the two stores the row is seen by nobody either.
+                r.death.store(lsn.0, Ordering::Release);
+                r.birth.store(lsn.0, Ordering::Release);
+                self.deaths.push(lsn, i, r.totals());
             } else if r.death.load(Ordering::Acquire) >= lsn.0 {
                 r.death.store(ALIVE, Ordering::Release);
             }
@@ -180,14 +188,14 @@ impl MemCollection {
         let (mut low, mut high) = (0u32, self.row_count());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.row(middle).is_some_and(|r| r.birth <= lsn) { low = middle + 1 } else { high = middle }
+            if self.row(middle).is_some_and(|r| r.birth() <= lsn) { low = middle + 1 } else { high = middle }
         }
         low
     }
 
     /// The rows born at or before `lsn`.
     pub fn rows_at(&self, lsn: Lsn) -> impl Iterator<Item = (u32, &MemRow)> {
-        (0u32..).zip(self.rows.iter()).take_while(move |(_, r)| r.birth <= lsn)
+        (0u32..).zip(self.rows.iter()).take_while(move |(_, r)| r.birth() <= lsn)
     }
 
     /// The row that holds `id` at `lsn`.

@@ -5,11 +5,13 @@
 //! | `operations` | what may happen, and how it is drawn |
 //! | `model` | what every write means |
 //! | `oracle` | every read, held against the model |
+//! | `cases` | faults that were found, each as small as it gets |
 //! | `disk` | a simulated disk that lets commits happen in the middle of a checkpoint or merge |
 //!
 //! `PROPTEST_CASES` sets the number of runs (default 48), `TRIUNE_STEPS` the most steps of one (default 40). Runs that once failed are kept in
 //! `proptest-regressions/` and come first.
 
+mod cases;
 mod disk;
 mod model;
 mod operations;

@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::io::Result;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use triune::io::sim::SimDirectory;
 use triune::io::{Directory, File, LockGuard, LockMode};
+
+/// More files than any run needs: work that never ends is stopped there.
+const FILES_MAX: usize = 5000;
 
 type Interruption = Box<dyn FnOnce() + Send>;
 
@@ -12,11 +16,12 @@ type Interruption = Box<dyn FnOnce() + Send>;
 pub struct Interrupted {
     disk: SimDirectory,
     next: Mutex<Option<(u8, Interruption)>>,
+    made: AtomicUsize,
 }
 
 impl Interrupted {
     pub fn new(disk: SimDirectory) -> Arc<Interrupted> {
-        Arc::new(Interrupted { disk, next: Mutex::new(None) })
+        Arc::new(Interrupted { disk, next: Mutex::new(None), made: AtomicUsize::new(0) })
     }
 
     pub fn disk(&self) -> &SimDirectory {
@@ -50,6 +55,7 @@ impl Directory for Interrupted {
     }
 
     fn create_new(&self, name: &str) -> Result<Arc<dyn File>> {
+        assert!(self.made.fetch_add(1, Ordering::Relaxed) < FILES_MAX, "work on files does not end");
         let act = {
             let mut next = self.next.lock().unwrap();
             match &mut *next {
