@@ -6,6 +6,7 @@
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
 //! | `properties` | random sequences of operations against a model |
+//! | `threads` | many threads on one database in a real directory |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
@@ -18,4 +19,5 @@ mod layers;
 mod layout;
 mod properties;
 mod source;
+mod threads;
 mod tidy;
