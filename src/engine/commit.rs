@@ -47,7 +47,7 @@ impl Request {
         *self.answer.lock() = Some(result);
     }
 
-    fn take_answer(&self) -> Option<Result<Commit>> {
+    pub(super) fn take_answer(&self) -> Option<Result<Commit>> {
         self.answer.lock().take()
     }
 }

@@ -185,7 +185,10 @@ fn run(io_mode: IoMode) {
     for _ in 0..2 {
         let db = open();
         check(&db.snapshot());
-        assert_eq!((db.snapshot().lsn(), units(&db.snapshot(), "left"), units(&db.snapshot(), "right")), (last, left.clone(), right.clone()));
+        assert_eq!(
+            (db.snapshot().lsn(), units(&db.snapshot(), "left"), units(&db.snapshot(), "right")),
+            (last, left.clone(), right.clone())
+        );
         db.close().unwrap();
     }
 }

@@ -49,7 +49,6 @@ pub struct Metadata {
 /// Written and deleted.
 pub type Outcome = (u64, u64);
 
-
 /// Why a batch may be refused. A batch with several faults may be refused for any of them.
 type Refusal = ErrorCode;
 
@@ -167,7 +166,8 @@ impl Model {
             return Err(refusals);
         };
         for d in documents {
-            let metadata = d.metadata.as_ref().map(|json| Metadata { value: serde_json::from_str(json).unwrap(), verbatim: Some(json.clone()) });
+            let metadata =
+                d.metadata.as_ref().map(|json| Metadata { value: serde_json::from_str(json).unwrap(), verbatim: Some(json.clone()) });
             let given = source.cloned().or(d.source.clone());
             let stored = Stored::new(&d.id, d.text.as_str().into(), metadata, d.vector.clone(), given, &c.source_key);
             match stored {

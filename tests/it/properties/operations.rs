@@ -107,21 +107,62 @@ pub struct Draft {
 /// One call before it is known which collections there are.
 #[derive(Debug, Clone)]
 pub enum Call {
-    Put { target: u8, drafts: Vec<Draft> },
+    Put {
+        target: u8,
+        drafts: Vec<Draft>,
+    },
     /// `strict` 0 takes ids as they come; otherwise ids that are not there.
-    Insert { target: u8, drafts: Vec<Draft>, strict: u8 },
+    Insert {
+        target: u8,
+        drafts: Vec<Draft>,
+        strict: u8,
+    },
     /// Which parts each draft changes: bits 0 text, 1 metadata, 2 vector.
-    Patch { target: u8, drafts: Vec<(Draft, u8)>, strict: u8 },
-    Delete { target: u8, ids: Vec<u8> },
-    DeleteSource { target: u8, source: u8 },
-    ReplaceSource { target: u8, source: u8, drafts: Vec<Draft>, strict: u8 },
-    Clear { target: u8 },
-    Create { name: u8, dimension: u8, metric: u8, scorer: bool, key: bool },
-    Drop { target: u8 },
-    Rename { target: u8, to: u8 },
-    Swap { a: u8, b: u8 },
+    Patch {
+        target: u8,
+        drafts: Vec<(Draft, u8)>,
+        strict: u8,
+    },
+    Delete {
+        target: u8,
+        ids: Vec<u8>,
+    },
+    DeleteSource {
+        target: u8,
+        source: u8,
+    },
+    ReplaceSource {
+        target: u8,
+        source: u8,
+        drafts: Vec<Draft>,
+        strict: u8,
+    },
+    Clear {
+        target: u8,
+    },
+    Create {
+        name: u8,
+        dimension: u8,
+        metric: u8,
+        scorer: bool,
+        key: bool,
+    },
+    Drop {
+        target: u8,
+    },
+    Rename {
+        target: u8,
+        to: u8,
+    },
+    Swap {
+        a: u8,
+        b: u8,
+    },
     /// Puts that no log record holds.
-    Oversize { target: u8, ids: Vec<u8> },
+    Oversize {
+        target: u8,
+        ids: Vec<u8>,
+    },
 }
 
 /// What happens next.
@@ -132,14 +173,23 @@ pub enum Step {
     Merge,
     Compact,
     /// Work on the files with commits in the middle of it, after `at` new files.
-    Amid { work: Work, at: u8, batches: Vec<Vec<Call>> },
+    Amid {
+        work: Work,
+        at: u8,
+        batches: Vec<Vec<Call>>,
+    },
     Close(Settings),
     /// The handle goes without a word, as when the process ends; `kill` gives the next process what a killed one leaves.
-    Vanish { settings: Settings, kill: bool },
+    Vanish {
+        settings: Settings,
+        kill: bool,
+    },
     Keep,
     Forget(u8),
     /// A reader opens, or the one that is open refreshes.
-    Read { settings: Settings },
+    Read {
+        settings: Settings,
+    },
     StopReading,
 }
 
@@ -383,16 +433,12 @@ fn batch() -> impl Strategy<Value = Vec<Call>> {
 
 fn oversize() -> impl Strategy<Value = Vec<Call>> {
     let oversize = || (0u8..200, vec(any::<u8>(), 2..4)).prop_map(|(target, ids)| Call::Oversize { target, ids });
-    prop_oneof![
-        oversize().prop_map(|o| vec![o]),
-        (call(), oversize(), call()).prop_map(|(a, o, b)| vec![a, o, b]),
-    ]
+    prop_oneof![oversize().prop_map(|o| vec![o]), (call(), oversize(), call()).prop_map(|(a, o, b)| vec![a, o, b]),]
 }
 
 pub fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), proptest::bool::weighted(0.3), 2u8..5, any::<bool>(), any::<bool>()).prop_map(
-        |(tiny_memtable, tiny_log, fan_in, pread, buffered)| Settings { tiny_memtable, tiny_log, fan_in, pread, buffered },
-    )
+    (any::<bool>(), proptest::bool::weighted(0.3), 2u8..5, any::<bool>(), any::<bool>())
+        .prop_map(|(tiny_memtable, tiny_log, fan_in, pread, buffered)| Settings { tiny_memtable, tiny_log, fan_in, pread, buffered })
 }
 
 fn work() -> impl Strategy<Value = Work> {
