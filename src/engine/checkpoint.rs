@@ -219,7 +219,9 @@ impl Core {
         let named: BTreeSet<Incarnation> = prepared.manifest.collections.iter().map(|c| c.incarnation).collect();
         let current: BTreeSet<Incarnation> = w.catalog.collections.values().map(|c| c.incarnation).collect();
         let version = Arc::make_mut(&mut w.version);
-        version.collections.retain(|i, _| named.contains(i) || current.contains(i));
+        // The log after this manifest names what landed since, also for a collection that is gone again: replay opens those files.
+        let replayed = |c: &CollectionSegments| c.segments.iter().any(|s| s.landed > applied);
+        version.collections.retain(|i, c| named.contains(i) || current.contains(i) || replayed(c));
         for entry in &prepared.manifest.collections {
             let totals = Totals { documents: entry.documents, tokens: entry.tokens, vectors: entry.vectors };
             let mut segments = version.collections.get(&entry.incarnation).map_or(Vec::new(), |c| c.segments.clone());

@@ -116,8 +116,12 @@ impl Core {
         }
     }
 
-    /// Shows readers everything that the writer has.
+    /// Shows readers everything that the writer has. What a poisoned writer staged last stays unseen: nobody knows whether it is durable.
     pub(crate) fn publish(&self, w: &Writer) {
+        if w.poisoned.is_some() {
+            self.published.write().version = w.version.clone();
+            return;
+        }
         *self.published.write() = Published { version: w.version.clone(), catalog: w.catalog.clone(), lsn: w.lsn };
     }
 

@@ -20,6 +20,8 @@ mod background;
 mod batch;
 mod checkpoint;
 mod commit;
+#[cfg(test)]
+mod commit_tests;
 mod core;
 mod create;
 mod files;

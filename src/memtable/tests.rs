@@ -140,3 +140,22 @@ fn a_death_map_answers_for_every_lsn() {
     map.set(5_000, ALIVE);
     assert!(map.lives(5_000, Lsn(u64::MAX - 1)));
 }
+
+#[test]
+fn an_undone_group_leaves_the_births_and_deaths_of_later_commits_in_order() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    // Three commits of one group, of lsns 2 to 4, are taken back together.
+    append(&c, 2, 2, "b", "y");
+    append(&c, 3, 3, "c", "y");
+    c.kill(a, Lsn(4));
+    append(&c, 4, 4, "a", "y");
+    c.undo_from(Lsn(2));
+    let b = append(&c, 2, 5, "b", "w w");
+    assert_eq!(c.rows_at(Lsn(2)).filter(|(_, r)| r.visible(Lsn(2))).map(|(row, _)| row).collect::<Vec<_>>(), [a, b]);
+    assert_eq!(c.totals(Lsn(2)), Totals { documents: 2, tokens: 3, vectors: 2 });
+    c.kill(b, Lsn(3));
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    assert_eq!(c.totals(Lsn(3)), Totals { documents: 1, tokens: 1, vectors: 1 });
+    assert_eq!(c.totals(Lsn(9)), Totals { documents: 1, tokens: 1, vectors: 1 });
+}

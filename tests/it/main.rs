@@ -9,6 +9,8 @@
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
 //! | `review` | scenarios in which the engine once went wrong |
+//! | `properties` | random sequences of operations against a model |
+//! | `threads` | many threads on one database in a real directory |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
 //! | `recovery` | a crash at every operation, and every failing operation, on the simulated disk |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
@@ -23,7 +25,9 @@ mod format_spec;
 mod golden;
 mod layers;
 mod layout;
+mod properties;
 mod recovery;
 mod review;
 mod source;
+mod threads;
 mod tidy;
