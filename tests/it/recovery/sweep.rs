@@ -166,4 +166,3 @@ pub fn operation_after(moments: &[Moment], n: usize) -> String {
     let trace = moments.last().expect("the end is a moment").disk.trace();
     trace.get(number).map_or("the end".into(), |operation| format!("operation {number} ({operation})"))
 }
-
