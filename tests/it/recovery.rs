@@ -13,12 +13,15 @@ mod model;
 mod oracle;
 mod probe;
 mod sweep;
+mod teeth;
 mod workloads;
 
 use faults::Fault;
+use oracle::Allowed;
+use std::collections::BTreeMap;
 use sweep::{Budget, Tally, moments_of, sweep};
-use triune::io::sim::{FailureKind, Operation};
-use workloads::Workload;
+use triune::io::sim::{CrashMode, FailureKind, Operation, SimDirectory};
+use workloads::{Run, Workload};
 
 /// Sweeps one workload.
 fn survive(workload: &Workload) {
@@ -103,4 +106,90 @@ fn a_failed_write_is_told_and_never_comes_back() {
 fn a_disk_that_fails_from_some_operation_on_loses_nothing_acknowledged() {
     let faults = [Fault::FromThen(FailureKind::Enospc), Fault::FromThen(FailureKind::Eio)];
     survive_failures(&workloads::mixed(), &faults, |_, _| true);
+}
+
+/// Whether nothing can tell that the sync `n` of a trace is missing, and why.
+fn excused(trace: &[Operation], created: usize, n: usize) -> Option<&'static str> {
+    let writes = |of: &str, from: usize| {
+        let is_one = |o: &Operation| matches!(o, Operation::Write { name, .. } if name == of);
+        trace[from..].iter().position(is_one).map_or(usize::MAX, |at| from + at)
+    };
+    let Operation::SyncFile { name } = &trace[n] else { return None };
+    match name.as_str() {
+        "LOCK" => Some("it is empty"),
+        "WITNESS" => Some("zeros are no evidence, and neither is a file that is unreadable"),
+        "BALLAST" => Some("nobody reads it"),
+        "HEAD" if n < created => {
+            Some("until create returns it may be unfinished; its last slot is written again before anything rests on it")
+        }
+        // A process starts by writing its pid into LOCK.
+        "HEAD" if writes("LOCK", n) <= writes("HEAD", n) => Some("the next process writes the slot again before it writes the other"),
+        "HEAD" if n >= 2 && matches!(&trace[n - 2], Operation::Write { name, .. } if name == "LOCK") => {
+            Some("nothing was pending when this process began; `a_missing_sync_of_head_at_opening_is_noticed` has those where it was")
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn a_missing_sync_is_noticed() {
+    let begun = std::time::Instant::now();
+    let workloads = if Budget::of_this_run().full { workloads::all() } else { vec![workloads::mixed()] };
+    let (mut noticed, mut passed) = (0, BTreeMap::new());
+    for workload in &workloads {
+        let (creation, moments) = moments_of(workload);
+        let (trace, created) = (moments.last().unwrap().disk.trace(), creation.last().unwrap().disk.operations());
+        for (n, operation) in trace.iter().enumerate().filter(|(_, operation)| operation.is_sync()) {
+            match excused(&trace, created, n) {
+                Some(why) => *passed.entry(why).or_insert(0) += 1,
+                None if teeth::is_noticed(workload, n) => noticed += 1,
+                None => panic!("{}: nothing is violated without operation {n}, {operation}", workload.name),
+            }
+        }
+    }
+    report(&format!("syncs: {noticed} noticed, excused {passed:?}"), Tally::default(), begun);
+    assert!(noticed > 40, "{noticed}");
+}
+
+#[test]
+fn a_missing_sync_of_head_at_opening_is_noticed() {
+    let workload = workloads::mixed();
+    let (_, moments) = moments_of(&workload);
+    let trace = moments.last().unwrap().disk.trace();
+    let steps = [workloads::Step::Checkpoint, workloads::Step::Commit(vec![model::Op::Create("more")])];
+    let mut cases = 0;
+    for moment in &moments {
+        // A slot was written and not synced when the process was killed.
+        if matches!(trace.get(moment.disk.operations() - 1), Some(Operation::Write { name, .. }) if name == "HEAD") {
+            assert!(teeth::is_settling_noticed(&workload, moment, &steps), "killed before operation {}", moment.disk.operations());
+            cases += 1;
+        }
+    }
+    assert!(cases > 20, "{cases}");
+}
+
+/// The probe's claim: stopping the machine for real, before or during an operation, leaves nothing else than the moments it looks at.
+#[test]
+fn the_machine_itself_stops_where_the_probe_looks() {
+    let workload = workloads::mixed();
+    let (creation, moments) = moments_of(&workload);
+    let (begin, end) = (creation.last().unwrap().disk.operations(), moments.last().unwrap().disk.operations());
+    let mut checked = sweep::Checked::default();
+    for (n, mode) in (begin..end).step_by(if Budget::of_this_run().full { 1 } else { 3 }).flat_map(|n| CrashMode::ALL.map(|mode| (n, mode)))
+    {
+        let disk = SimDirectory::new();
+        disk.crash_at(n, mode);
+        let run = Run::create(disk.clone(), workload.options.clone()).unwrap();
+        for step in workload.steps.iter().take_while(|_| !disk.crashed()) {
+            run.step(step);
+        }
+        let progress = run.probe.progress();
+        let (of_cut, of_kill) = (Allowed::after_power_cut(&progress), Allowed::after_kill(&progress));
+        let at = |e: String| panic!("stopped {mode:?} operation {n}: {e}");
+        for image in [disk.survivors_none(), disk.survivors_all()] {
+            checked.check(&image, &of_cut).unwrap_or_else(at);
+        }
+        checked.check(&disk.after_kill(), &of_kill).unwrap_or_else(at);
+    }
+    assert!(checked.tally.images > 200, "{:?}", checked.tally);
 }
