@@ -64,7 +64,7 @@ pub mod io;
 pub mod options;
 pub mod ranking;
 pub mod retrieval;
-rooms! { docstore format manifest memtable segment text tombstones vector wal }
+rooms! { docstore format manifest memtable metadata segment text tombstones vector wal }
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};

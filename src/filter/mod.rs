@@ -19,6 +19,9 @@ use regex::Regex;
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
+#[cfg(test)]
+pub(crate) use number::compare as compare_numbers;
+
 /// How deep `$and`, `$or` and `$not` may nest.
 pub const FILTER_DEPTH_MAX: usize = 32;
 /// Regular expressions in one filter.

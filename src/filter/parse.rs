@@ -97,10 +97,10 @@ impl Parser {
 
     /// An object of at least one operator.
     fn operators<'a>(&self, operand: &'a Value) -> Result<&'a Map<String, Value>> {
-        match operand {
-            Value::Object(operators) if !operators.is_empty() => Ok(operators),
-            Value::Object(_) => self.invalid("an object of operators has at least one"),
-            other => self.invalid(format_args!("takes a scalar to equal or an object of operators; {} was given", kind(other))),
+        match operand.as_object() {
+            Some(operators) if !operators.is_empty() => Ok(operators),
+            Some(_) => self.invalid("an object of operators has at least one"),
+            None => self.invalid(format_args!("takes a scalar to equal or an object of operators; {} was given", kind(operand))),
         }
     }
 
@@ -117,10 +117,10 @@ impl Parser {
             "$contains" => field(path, Test::Contains(self.scalar(operand)?)),
             "$not_contains" => not(field(path, Test::Contains(self.scalar(operand)?))),
             "$regex" => field(path, Test::Regex(self.regex(operand)?)),
-            "$exists" => match operand {
-                Value::Bool(true) => field(path, Test::Exists),
-                Value::Bool(false) => not(field(path, Test::Exists)),
-                other => return self.invalid(format_args!("takes true or false; {} was given", kind(other))),
+            "$exists" => match operand.as_bool() {
+                Some(true) => field(path, Test::Exists),
+                Some(false) => not(field(path, Test::Exists)),
+                None => return self.invalid(format_args!("takes true or false; {} was given", kind(operand))),
             },
             _ => {
                 let known = "$eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $contains, $not_contains, $regex, $exists";
@@ -161,9 +161,9 @@ impl Parser {
     }
 
     fn string(&self, operand: &Value) -> Result<String> {
-        match operand {
-            Value::String(s) => Ok(s.clone()),
-            other => self.invalid(format_args!("takes a string; {} was given", kind(other))),
+        match operand.as_str() {
+            Some(s) => Ok(s.to_string()),
+            None => self.invalid(format_args!("takes a string; {} was given", kind(operand))),
         }
     }
 
