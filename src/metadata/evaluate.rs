@@ -1,7 +1,7 @@
 //! From a filter to its rows.
 
-use super::MetadataIndex;
 use super::lookup::Lookup;
+use super::{KeyRange, MetadataIndex};
 use crate::error::Result;
 use crate::filter::{Filter, Node, Test};
 use roaring::RoaringBitmap;
@@ -58,57 +58,61 @@ impl<I: MetadataIndex> Evaluation<'_, '_, I> {
             Node::Text(_) => self.check(&[filter], within.clone()),
             Node::Field(path, test) => {
                 let lookup = Lookup::of(path, test);
-                let mut sure = RoaringBitmap::new();
-                for range in &lookup.sure {
-                    self.index.collect(range, &mut sure)?;
-                }
-                sure &= within;
-                if !lookup.maybe.is_empty() {
-                    let mut maybe = RoaringBitmap::new();
-                    for range in &lookup.maybe {
-                        self.index.collect(range, &mut maybe)?;
-                    }
-                    maybe &= within;
-                    maybe -= &sure;
-                    sure |= self.check(&[filter], maybe)?;
-                }
-                Ok(sure)
+                let sure = self.collect(&lookup.sure)? & within;
+                let maybe = (self.collect(&lookup.maybe)? & within) - &sure;
+                Ok(sure | self.check(&[filter], maybe)?)
             }
         }
     }
 
     /// The rows that match every filter: the cheapest first, and the documents of what is left last.
     fn all(&mut self, all: &[Filter], within: &RoaringBitmap) -> Result<RoaringBitmap> {
+        let mut steps = Vec::new();
+        plan(all, &mut steps);
+        let mut steps = steps.into_iter().map(|step| Ok((self.step_cost(&step)?, step))).collect::<Result<Vec<_>>>()?;
+        steps.sort_by_key(|(cost, _)| *cost);
         let mut left = within.clone();
         let mut deferred: Vec<&Filter> = Vec::new();
-        for (cost, filter) in self.by_cost(all)? {
+        for (cost, step) in steps {
             if left.is_empty() {
                 return Ok(left);
             }
-            if asks_documents_only(filter) {
-                // A regular expression is asked only of documents that have the key.
-                if let Node::Field(path, test) = filter.node() {
-                    let mut candidates = RoaringBitmap::new();
-                    for range in Lookup::of(path, test).ranges() {
-                        self.index.collect(range, &mut candidates)?;
+            let cheap = cost.keys < left.len().saturating_mul(DOCUMENT_COST);
+            match step {
+                Step::Range { range, .. } if cheap => left &= self.collect([&range])?,
+                Step::Range { filters, .. } => deferred.extend(filters),
+                Step::Other(filter) if asks_documents_only(filter) => {
+                    // A regular expression is asked only of documents that have the key.
+                    if let Node::Field(path, test) = filter.node()
+                        && cheap
+                    {
+                        left &= self.collect(Lookup::of(path, test).ranges())?;
                     }
-                    left &= candidates;
+                    deferred.push(filter);
                 }
-                deferred.push(filter);
-            } else if left.len().saturating_mul(DOCUMENT_COST) <= cost.keys {
-                deferred.push(filter);
-            } else {
-                left = self.rows(filter, &left)?;
+                Step::Other(filter) if cheap => left = self.rows(filter, &left)?,
+                Step::Other(filter) => deferred.push(filter),
             }
         }
         if deferred.is_empty() { Ok(left) } else { self.check(&deferred, left) }
+    }
+
+    /// The rows with a key in one of these ranges.
+    fn collect<'k>(&self, ranges: impl IntoIterator<Item = &'k KeyRange>) -> Result<RoaringBitmap> {
+        let mut rows = RoaringBitmap::new();
+        for range in ranges {
+            self.index.collect(range, &mut rows)?;
+        }
+        Ok(rows)
     }
 
     /// The rows that match some filter: each is asked only for the rows that those before did not find.
     fn any(&mut self, any: &[Filter], within: &RoaringBitmap) -> Result<RoaringBitmap> {
         let mut found = RoaringBitmap::new();
         let mut left = within.clone();
-        for (_, filter) in self.by_cost(any)? {
+        let mut order = any.iter().map(|f| Ok((self.cost(f)?, f))).collect::<Result<Vec<_>>>()?;
+        order.sort_by_key(|(cost, _)| *cost);
+        for (_, filter) in order {
             let rows = self.rows(filter, &left)?;
             left -= &rows;
             found |= rows;
@@ -127,10 +131,16 @@ impl<I: MetadataIndex> Evaluation<'_, '_, I> {
         Ok(kept)
     }
 
-    fn by_cost<'f>(&self, filters: &'f [Filter]) -> Result<Vec<(Cost, &'f Filter)>> {
-        let mut costs = filters.iter().map(|f| Ok((self.cost(f)?, f))).collect::<Result<Vec<_>>>()?;
-        costs.sort_by_key(|(cost, _)| *cost);
-        Ok(costs)
+    fn step_cost(&self, step: &Step<'_>) -> Result<Cost> {
+        match step {
+            Step::Range { range, .. } => Ok(Cost { documents: false, keys: self.index.cost(range, self.enough())? }),
+            Step::Other(filter) => self.cost(filter),
+        }
+    }
+
+    /// Beyond so many keys, reading every document costs less.
+    fn enough(&self) -> u64 {
+        u64::from(self.index.rows()).saturating_mul(DOCUMENT_COST)
     }
 
     fn cost(&self, filter: &Filter) -> Result<Cost> {
@@ -148,13 +158,48 @@ impl<I: MetadataIndex> Evaluation<'_, '_, I> {
             Node::Field(_, Test::In(values)) if values.len() > VALUES_COSTED => Ok(Cost { documents: false, keys: values.len() as u64 }),
             Node::Field(path, test) => {
                 let lookup = Lookup::of(path, test);
-                let enough = u64::from(self.index.rows()).saturating_mul(DOCUMENT_COST);
                 let mut keys = 0u64;
                 for range in lookup.ranges() {
-                    keys = keys.saturating_add(self.index.cost(range, enough)?);
+                    keys = keys.saturating_add(self.index.cost(range, self.enough())?);
                 }
                 Ok(Cost { documents: !lookup.maybe.is_empty(), keys })
             }
+        }
+    }
+}
+
+/// One thing to do for a conjunction.
+enum Step<'f> {
+    /// These comparisons of the value at one path: what they have in common is one range.
+    Range { path: &'f str, range: KeyRange, filters: Vec<&'f Filter> },
+    /// Anything else.
+    Other(&'f Filter),
+}
+
+/// The steps of a conjunction, those inside it included. Comparisons of one path are joined: between two bounds are few keys, although
+/// many are above the one and many below the other. A value has one key, so that it is in both ranges only if its key is.
+fn plan<'f>(all: &'f [Filter], steps: &mut Vec<Step<'f>>) {
+    for filter in all {
+        match filter.node() {
+            Node::All(inner) => plan(inner, steps),
+            Node::Field(path, test @ Test::Compare(..)) => {
+                let Some(range) = Lookup::of(path, test).only_range() else {
+                    steps.push(Step::Other(filter));
+                    continue;
+                };
+                let same = steps.iter_mut().find_map(|step| match step {
+                    Step::Range { path: other, range, filters } if *other == &**path => Some((range, filters)),
+                    Step::Range { .. } | Step::Other(_) => None,
+                });
+                match same {
+                    Some((common, filters)) => {
+                        common.intersect(&range);
+                        filters.push(filter);
+                    }
+                    None => steps.push(Step::Range { path, range, filters: vec![filter] }),
+                }
+            }
+            Node::Any(_) | Node::Not(_) | Node::Text(_) | Node::Field(..) => steps.push(Step::Other(filter)),
         }
     }
 }

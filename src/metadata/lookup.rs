@@ -29,6 +29,20 @@ impl KeyRange {
         (Bound::Included(&self.from), Bound::Excluded(&self.to))
     }
 
+    /// Leaves the keys that are in the other range too.
+    pub(super) fn intersect(&mut self, other: &KeyRange) {
+        if self.from < other.from {
+            self.from.clone_from(&other.from);
+        }
+        if self.to > other.to {
+            self.to.clone_from(&other.to);
+        }
+        // Without a common key it ends where it starts, never before.
+        if self.to < self.from {
+            self.to.clone_from(&self.from);
+        }
+    }
+
     /// One key.
     fn one(key: Vec<u8>) -> KeyRange {
         KeyRange { to: after(key.clone()), from: key }
@@ -67,6 +81,14 @@ impl Lookup {
             lookup.maybe.append(&mut lookup.sure);
         }
         lookup
+    }
+
+    /// The range whose documents pass and no others, if it is one.
+    pub(super) fn only_range(&self) -> Option<KeyRange> {
+        match (self.sure.as_slice(), self.maybe.as_slice()) {
+            ([range], []) => Some(range.clone()),
+            _ => None,
+        }
     }
 
     /// All ranges.
