@@ -323,6 +323,13 @@ mod tests {
                 assert_eq!(Some(key(a).cmp(&key(b))), expected, "{a} and {b}");
             }
         }
+        // The examples of the specification.
+        let spec = |json: &str| key(json)[1..].iter().map(|b| format!("{b:02X}")).collect::<Vec<_>>().join(" ");
+        assert_eq!(spec("-1"), "40 0F FF FF FF FF FF FF 80 00");
+        assert_eq!(spec("-0.0"), "80 00 00 00 00 00 00 00 80 00");
+        assert_eq!(spec("2.0"), "C0 00 00 00 00 00 00 00 80 00");
+        assert_eq!(spec("1152921504606846977"), "C3 B0 00 00 00 00 00 00 80 01");
+        assert_eq!(spec("18446744073709551615"), "C3 F0 00 00 00 00 00 00 7F FF");
         assert_eq!(key("2"), key("2.0"));
         assert_eq!(key("0"), key("-0.0"));
         assert_eq!(key("1152921504606846976").cmp(&key("1152921504606846977")), Ordering::Less);
