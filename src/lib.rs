@@ -57,17 +57,19 @@ macro_rules! rooms {
 pub mod document;
 pub mod engine;
 pub mod error;
+pub mod filter;
 pub mod ids;
 pub mod inspect;
 pub mod io;
 pub mod options;
 pub mod ranking;
 pub mod retrieval;
-rooms! { docstore format manifest memtable segment text tombstones vector wal }
+rooms! { docstore format manifest memtable metadata segment text tombstones vector wal }
 
 pub use document::{Document, Metadata, Patch, StoredDocument};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
 pub use error::{Corruption, Error, ErrorCode, Result};
+pub use filter::Filter;
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 pub use options::{AnalyzerKind, Durability, ExtractorKind, IoMode, Metric, Options, Schema, Scorer, limits};
 pub use retrieval::{Fusion, Hit, Mode, RetrieverRank, Search, SearchResult};

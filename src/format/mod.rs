@@ -11,6 +11,7 @@ pub mod error;
 pub mod head;
 pub mod ids;
 pub mod manifest;
+pub mod metadata;
 pub mod postings;
 pub mod row_hash;
 pub mod segment;

@@ -11,11 +11,13 @@
 //! | `append.rs` | [`append::AppendVec`]: a vector that grows while others read it |
 //! | `postings.rs` | [`postings::PostingList`] and the sharded map from a term, id or source to one |
 //! | `deaths.rs` | [`deaths::DeathMap`] of a segment, [`deaths::DeathLog`] with running totals |
+//! | `metadata.rs` | [`metadata::MemMetadata`]: rows by the values of their metadata |
 //! | `collection.rs` | [`MemCollection`]: the rows of one collection |
 
 pub mod append;
 pub mod collection;
 pub mod deaths;
+pub mod metadata;
 pub mod postings;
 
 pub use collection::{Analysis, MemCollection, MemRow};

@@ -1,0 +1,286 @@
+//! From JSON to a filter.
+
+use super::{Comparison, FILTER_DEPTH_MAX, FILTER_REGEX_BYTES_MAX, FILTER_REGEXES_MAX, Filter, Node, Scalar, Test, TextTest};
+use crate::error::{Error, Result};
+use regex::{Regex, RegexBuilder};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Reads a filter from its text.
+pub(super) fn from_json(json: &str) -> Result<Filter> {
+    let value = serde_json::from_str::<Strict>(json).map_err(|e| {
+        let message = e.to_string();
+        if message.starts_with("recursion limit") {
+            return Error::LimitExceeded(format!("a filter nests at most {FILTER_DEPTH_MAX} deep"));
+        }
+        Error::InvalidArgument(format!("a filter is a JSON object: {message}"))
+    })?;
+    from_value(&value.0)
+}
+
+/// Reads a filter from parsed JSON.
+pub(super) fn from_value(value: &Value) -> Result<Filter> {
+    Parser { trail: Vec::new(), regexes: 0, depth: 0 }.filter(value)
+}
+
+/// Where the parser stands, for messages and limits.
+struct Parser {
+    trail: Vec<String>,
+    regexes: usize,
+    depth: usize,
+}
+
+impl Parser {
+    /// Names the place of what is wrong.
+    fn invalid<T>(&self, what: impl fmt::Display) -> Result<T> {
+        let place = if self.trail.is_empty() { "filter".to_string() } else { format!("filter at {}", self.trail.join(" ")) };
+        Err(Error::InvalidArgument(format!("{place}: {what}")))
+    }
+
+    /// Does something one step further down.
+    fn at<T>(&mut self, step: impl Into<String>, then: impl FnOnce(&mut Parser) -> Result<T>) -> Result<T> {
+        self.trail.push(step.into());
+        let result = then(self);
+        self.trail.pop();
+        result
+    }
+
+    fn filter(&mut self, value: &Value) -> Result<Filter> {
+        let Value::Object(conditions) = value else {
+            return self.invalid(format_args!("a filter is an object; {} was given", kind(value)));
+        };
+        if self.depth > FILTER_DEPTH_MAX {
+            return Err(Error::LimitExceeded(format!("a filter nests at most {FILTER_DEPTH_MAX} deep")));
+        }
+        self.depth += 1;
+        let mut all = Vec::with_capacity(conditions.len());
+        for (key, operand) in conditions {
+            self.at(format!("{key:?}"), |p| p.condition(key, operand, &mut all))?;
+        }
+        self.depth -= 1;
+        Ok(joined(all))
+    }
+
+    /// One key of a filter and what stands under it.
+    fn condition(&mut self, key: &str, operand: &Value, out: &mut Vec<Filter>) -> Result<()> {
+        match key {
+            "$and" => out.push(Filter(Node::All(self.list(operand)?))),
+            "$or" => out.push(Filter(Node::Any(self.list(operand)?))),
+            "$not" => out.push(not(self.filter(operand)?)),
+            "$text" => {
+                let operators = self.operators(operand)?;
+                for (operator, operand) in operators {
+                    out.push(self.at(operator, |p| p.text(operator, operand))?);
+                }
+            }
+            _ if key.starts_with('$') => return self.invalid("unknown operator; known here: $and, $or, $not, $text"),
+            _ => match Scalar::of(operand) {
+                Some(scalar) => out.push(field(key, Test::In(vec![scalar]))),
+                None => {
+                    let operators = self.operators(operand)?;
+                    for (operator, operand) in operators {
+                        out.push(self.at(operator, |p| p.field(key, operator, operand))?);
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, operand: &Value) -> Result<Vec<Filter>> {
+        let Value::Array(filters) = operand else {
+            return self.invalid(format_args!("takes a list of filters; {} was given", kind(operand)));
+        };
+        filters.iter().enumerate().map(|(i, f)| self.at(i.to_string(), |p| p.filter(f))).collect()
+    }
+
+    /// An object of at least one operator.
+    fn operators<'a>(&self, operand: &'a Value) -> Result<&'a Map<String, Value>> {
+        match operand.as_object() {
+            Some(operators) if !operators.is_empty() => Ok(operators),
+            Some(_) => self.invalid("an object of operators has at least one"),
+            None => self.invalid(format_args!("takes a scalar to equal or an object of operators; {} was given", kind(operand))),
+        }
+    }
+
+    fn field(&mut self, path: &str, operator: &str, operand: &Value) -> Result<Filter> {
+        Ok(match operator {
+            "$eq" => field(path, Test::In(vec![self.scalar(operand)?])),
+            "$ne" => not(field(path, Test::In(vec![self.scalar(operand)?]))),
+            "$in" => field(path, Test::In(self.scalars(operand)?)),
+            "$nin" => not(field(path, Test::In(self.scalars(operand)?))),
+            "$gt" => self.comparison(path, Comparison::Greater, operand)?,
+            "$gte" => self.comparison(path, Comparison::GreaterOrEqual, operand)?,
+            "$lt" => self.comparison(path, Comparison::Less, operand)?,
+            "$lte" => self.comparison(path, Comparison::LessOrEqual, operand)?,
+            "$contains" => field(path, Test::Contains(self.scalar(operand)?)),
+            "$not_contains" => not(field(path, Test::Contains(self.scalar(operand)?))),
+            "$regex" => field(path, Test::Regex(self.regex(operand)?)),
+            "$exists" => match operand.as_bool() {
+                Some(true) => field(path, Test::Exists),
+                Some(false) => not(field(path, Test::Exists)),
+                None => return self.invalid(format_args!("takes true or false; {} was given", kind(operand))),
+            },
+            _ => {
+                let known = "$eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $contains, $not_contains, $regex, $exists";
+                return self.invalid(format_args!("unknown operator; known here: {known}"));
+            }
+        })
+    }
+
+    fn text(&mut self, operator: &str, operand: &Value) -> Result<Filter> {
+        let contains = |part: String| Filter(Node::Text(TextTest::Contains(part.into())));
+        Ok(match operator {
+            "$contains" => contains(self.string(operand)?),
+            "$not_contains" => not(contains(self.string(operand)?)),
+            "$regex" => Filter(Node::Text(TextTest::Regex(self.regex(operand)?))),
+            _ => return self.invalid("unknown operator; known here: $contains, $not_contains, $regex"),
+        })
+    }
+
+    fn comparison(&self, path: &str, comparison: Comparison, operand: &Value) -> Result<Filter> {
+        match Scalar::of(operand) {
+            Some(scalar @ (Scalar::Number(_) | Scalar::String(_))) => Ok(field(path, Test::Compare(comparison, scalar))),
+            _ => self.invalid(format_args!("takes a number or a string; {} was given", kind(operand))),
+        }
+    }
+
+    fn scalar(&self, operand: &Value) -> Result<Scalar> {
+        match Scalar::of(operand) {
+            Some(scalar) => Ok(scalar),
+            None => self.invalid(format_args!("takes null, a boolean, a number or a string; {} was given", kind(operand))),
+        }
+    }
+
+    fn scalars(&mut self, operand: &Value) -> Result<Vec<Scalar>> {
+        let Value::Array(values) = operand else {
+            return self.invalid(format_args!("takes a list; {} was given", kind(operand)));
+        };
+        values.iter().enumerate().map(|(i, v)| self.at(i.to_string(), |p| p.scalar(v))).collect()
+    }
+
+    fn string(&self, operand: &Value) -> Result<String> {
+        match operand.as_str() {
+            Some(s) => Ok(s.to_string()),
+            None => self.invalid(format_args!("takes a string; {} was given", kind(operand))),
+        }
+    }
+
+    fn regex(&mut self, operand: &Value) -> Result<Regex> {
+        let pattern = self.string(operand)?;
+        self.regexes += 1;
+        if self.regexes > FILTER_REGEXES_MAX {
+            return Err(Error::LimitExceeded(format!("a filter has at most {FILTER_REGEXES_MAX} regular expressions")));
+        }
+        match RegexBuilder::new(&pattern).size_limit(FILTER_REGEX_BYTES_MAX).build() {
+            Ok(regex) => Ok(regex),
+            Err(regex::Error::CompiledTooBig(limit)) => {
+                let place = self.trail.join(" ");
+                Err(Error::LimitExceeded(format!("filter at {place}: the regular expression compiles to over {limit} bytes")))
+            }
+            Err(e) => self.invalid(format_args!("not a regular expression: {e}")),
+        }
+    }
+}
+
+fn field(path: &str, test: Test) -> Filter {
+    Filter(Node::Field(path.into(), test))
+}
+
+fn not(filter: Filter) -> Filter {
+    Filter(Node::Not(Box::new(filter)))
+}
+
+/// Several conditions mean all of them; one needs no list.
+fn joined(mut all: Vec<Filter>) -> Filter {
+    match all.pop() {
+        Some(only) if all.is_empty() => only,
+        last => {
+            all.extend(last);
+            Filter(Node::All(all))
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// JSON in which no object has a key twice: of `{"n": {"$gt": 1}, "n": {"$lt": 3}}` a map would silently drop half of what was meant.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Strict, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Strict)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> DeserializeSeed<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, b: bool) -> std::result::Result<Value, E> {
+        Ok(b.into())
+    }
+
+    fn visit_i64<E>(self, n: i64) -> std::result::Result<Value, E> {
+        Ok(n.into())
+    }
+
+    fn visit_u64<E>(self, n: u64) -> std::result::Result<Value, E> {
+        Ok(n.into())
+    }
+
+    fn visit_f64<E>(self, x: f64) -> std::result::Result<Value, E> {
+        Ok(x.into())
+    }
+
+    fn visit_str<E>(self, s: &str) -> std::result::Result<Value, E> {
+        Ok(s.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(StrictVisitor)? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> std::result::Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(de::Error::custom(format_args!("the key {key:?} stands twice in one object")));
+            }
+            let value = entries.next_value_seed(StrictVisitor)?;
+            map.insert(key, value);
+        }
+        Ok(map.into())
+    }
+}
