@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::options::{check_name, limits};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A JSON object, kept byte for byte as it was given.
@@ -94,6 +95,153 @@ fn nesting_depth(json: &str) -> usize {
     deepest
 }
 
+/// Something that a document mentions, as a caller gives it.
+///
+/// Names that differ in letter case alone name one entity: its key is the lower-cased name.
+///
+/// ```
+/// use triune::Entity;
+/// let e = Entity::new("Marie Curie").kind("person").mentions(3);
+/// assert_eq!((e.name.as_str(), e.mentions), ("Marie Curie", 3));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entity {
+    /// 1 to 1,024 bytes.
+    pub name: String,
+    /// What sort of thing it is; at most 1,024 bytes. `type` in JSON.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// How often the document mentions it; at least 1, and 1 by default.
+    #[serde(default = "once")]
+    pub mentions: u32,
+}
+
+/// A typed edge between two entities that a document tells of, as a caller gives it.
+///
+/// ```
+/// use triune::Relation;
+/// let r = Relation::new("Marie Curie", "radium").kind("discovered").weight(2.0);
+/// assert_eq!((r.target.as_str(), r.weight), ("radium", 2.0));
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Relation {
+    /// The name of the entity it starts at; 1 to 1,024 bytes.
+    pub source: String,
+    /// The name of the entity it leads to; 1 to 1,024 bytes.
+    pub target: String,
+    /// What sort of relation it is; at most 1,024 bytes. `type` in JSON.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// A sentence about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How strong it is: finite and above 0; 1 by default. The weights of parallel relations add up.
+    #[serde(default = "unit_weight")]
+    pub weight: f64,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn unit_weight() -> f64 {
+    1.0
+}
+
+impl Entity {
+    /// An entity mentioned once, of no kind.
+    pub fn new(name: impl Into<String>) -> Entity {
+        Entity { name: name.into(), kind: None, mentions: once() }
+    }
+
+    /// Sets its kind.
+    pub fn kind(mut self, kind: impl Into<String>) -> Entity {
+        self.kind = Some(kind.into());
+        self
+    }
+
+    /// Sets how often it is mentioned.
+    pub fn mentions(mut self, mentions: u32) -> Entity {
+        self.mentions = mentions;
+        self
+    }
+
+    /// What it counts towards [`limits::GRAPH_BYTES_MAX`].
+    pub(crate) fn bytes(&self) -> usize {
+        32 + self.name.len() + self.kind.as_ref().map_or(0, String::len)
+    }
+
+    fn validate(&self) -> Result<()> {
+        check_name("an entity's name", &self.name)?;
+        check_kind("an entity", self.kind.as_deref())?;
+        if self.mentions == 0 {
+            return Err(Error::InvalidArgument(format!("entity {:?} is mentioned 0 times; once is the least", self.name)));
+        }
+        Ok(())
+    }
+}
+
+impl Relation {
+    /// A relation of weight 1, of no kind.
+    pub fn new(source: impl Into<String>, target: impl Into<String>) -> Relation {
+        Relation { source: source.into(), target: target.into(), kind: None, description: None, weight: unit_weight() }
+    }
+
+    /// Sets its kind.
+    pub fn kind(mut self, kind: impl Into<String>) -> Relation {
+        self.kind = Some(kind.into());
+        self
+    }
+
+    /// Sets its description.
+    pub fn description(mut self, description: impl Into<String>) -> Relation {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets its weight.
+    pub fn weight(mut self, weight: f64) -> Relation {
+        self.weight = weight;
+        self
+    }
+
+    /// What it counts towards [`limits::GRAPH_BYTES_MAX`].
+    pub(crate) fn bytes(&self) -> usize {
+        let optional = |s: &Option<String>| s.as_ref().map_or(0, String::len);
+        32 + self.source.len() + self.target.len() + optional(&self.kind) + optional(&self.description)
+    }
+
+    fn validate(&self) -> Result<()> {
+        check_name("the source of a relation", &self.source)?;
+        check_name("the target of a relation", &self.target)?;
+        check_kind("a relation", self.kind.as_deref())?;
+        if self.weight > 0.0 && self.weight.is_finite() {
+            return Ok(());
+        }
+        Err(Error::InvalidArgument(format!(
+            "the relation from {:?} to {:?} has weight {}; a weight is a finite number above 0",
+            self.source, self.target, self.weight
+        )))
+    }
+}
+
+fn check_kind(of: &str, kind: Option<&str>) -> Result<()> {
+    match kind {
+        Some(kind) if kind.len() > limits::NAME_BYTES_MAX => {
+            Err(Error::LimitExceeded(format!("the type of {of} has {} bytes; at most {} are allowed", kind.len(), limits::NAME_BYTES_MAX)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What entities and relations count towards [`limits::GRAPH_BYTES_MAX`].
+pub(crate) fn graph_bytes(entities: Option<&[Entity]>, relations: Option<&[Relation]>) -> usize {
+    let entities: usize = entities.unwrap_or_default().iter().map(Entity::bytes).sum();
+    entities + relations.unwrap_or_default().iter().map(Relation::bytes).sum::<usize>()
+}
+
 /// One chunk of text with all that belongs to it, as a caller gives it.
 ///
 /// ```
@@ -118,6 +266,10 @@ pub struct Document {
     pub vector: Option<Vec<f32>>,
     /// The file or origin this document came from. Absent: the string under the schema's source key in the metadata, if any.
     pub source: Option<String>,
+    /// What it mentions. Absent: what the collection's extractor finds in the text. An empty list: nothing.
+    pub entities: Option<Vec<Entity>>,
+    /// Edges between entities. Absent equals empty.
+    pub relations: Option<Vec<Relation>>,
 }
 
 impl Document {
@@ -150,13 +302,35 @@ impl Document {
         self
     }
 
-    /// Checks everything that needs no schema: lengths, and that the vector is finite.
+    /// Sets the entities that it mentions; nothing is extracted from the text then.
+    pub fn entities(mut self, entities: impl Into<Vec<Entity>>) -> Document {
+        self.entities = Some(entities.into());
+        self
+    }
+
+    /// Sets the relations that it tells of.
+    pub fn relations(mut self, relations: impl Into<Vec<Relation>>) -> Document {
+        self.relations = Some(relations.into());
+        self
+    }
+
+    /// Checks everything that needs no schema: lengths, that the vector is finite, and that weights are finite and above 0.
     pub fn validate(&self) -> Result<()> {
         check_name("a document's id", &self.id)?;
         if let Some(source) = &self.source {
             check_name("a document's source", source)?;
         }
         check_text(&self.text)?;
+        self.entities.iter().flatten().try_for_each(Entity::validate)?;
+        self.relations.iter().flatten().try_for_each(Relation::validate)?;
+        let graph = graph_bytes(self.entities.as_deref(), self.relations.as_deref());
+        if graph > limits::GRAPH_BYTES_MAX {
+            return Err(Error::LimitExceeded(format!(
+                "the entities and relations of document {:?} take {graph} bytes; at most {} are allowed",
+                self.id,
+                limits::GRAPH_BYTES_MAX
+            )));
+        }
         self.vector.as_deref().map_or(Ok(()), |v| check_vector(&format!("the vector of document {:?}", self.id), v))
     }
 }
@@ -263,6 +437,10 @@ pub struct StoredDocument {
     pub source_given: bool,
     /// When this version was committed, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
+    /// The entities, as given; `None` when none were given, and then the collection's extractor says what the text mentions.
+    pub entities: Option<Vec<Entity>>,
+    /// The relations, as given.
+    pub relations: Option<Vec<Relation>>,
 }
 
 impl StoredDocument {
@@ -274,6 +452,42 @@ impl StoredDocument {
             metadata: self.metadata.clone(),
             vector: self.vector.as_ref().map(|v| v.to_vec()),
             source: self.source.as_ref().filter(|_| self.source_given).map(|s| s.to_string()),
+            entities: self.entities.clone(),
+            relations: self.relations.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entities_and_relations_that_mean_nothing_are_refused() {
+        let entity = |e: Entity| Document::new("a").entities([e]).validate();
+        let relation = |r: Relation| Document::new("a").relations([r]).validate();
+        assert!(entity(Entity::new("x")).is_ok() && relation(Relation::new("x", "y")).is_ok());
+        for bad in [Entity::new(""), Entity::new("x").mentions(0)] {
+            assert!(matches!(entity(bad), Err(Error::InvalidArgument(_))));
+        }
+        let long = "x".repeat(limits::NAME_BYTES_MAX + 1);
+        for bad in [Entity::new(long.clone()), Entity::new("x").kind(long.clone())] {
+            assert!(matches!(entity(bad), Err(Error::LimitExceeded(_))));
+        }
+        for weight in [0.0, -1.0, -0.0, f64::NAN, f64::INFINITY] {
+            assert!(matches!(relation(Relation::new("x", "y").weight(weight)), Err(Error::InvalidArgument(_))), "{weight}");
+        }
+        assert!(relation(Relation::new("", "y")).is_err() && relation(Relation::new("x", "")).is_err());
+        let described = Relation::new("x", "y").description("z".repeat(limits::GRAPH_BYTES_MAX));
+        assert!(matches!(relation(described), Err(Error::LimitExceeded(_))));
+    }
+
+    #[test]
+    fn entities_and_relations_read_from_json_with_their_defaults() {
+        let parsed: Entity = serde_json::from_str(r#"{"name":"Rag","type":null}"#).expect("an entity");
+        assert_eq!(parsed, Entity::new("Rag"));
+        let parsed: Relation = serde_json::from_str(r#"{"source":"a","target":"b","type":"is","weight":0.5}"#).expect("a relation");
+        assert_eq!(parsed, Relation::new("a", "b").kind("is").weight(0.5));
+        assert!(serde_json::from_str::<Entity>(r#"{"name":"a","kind":"b"}"#).is_err(), "an unknown key is named, not dropped");
     }
 }

@@ -64,9 +64,9 @@ pub mod io;
 pub mod options;
 pub mod ranking;
 pub mod retrieval;
-rooms! { docstore format manifest memtable metadata segment text tombstones vector wal }
+rooms! { docstore format graph manifest memtable metadata segment text tombstones unicode vector wal }
 
-pub use document::{Document, Metadata, Patch, StoredDocument};
+pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;

@@ -16,6 +16,8 @@ pub mod limits {
     pub const METADATA_DEPTH_MAX: usize = 64;
     /// Bytes of one document's text.
     pub const TEXT_BYTES_MAX: usize = 64 << 20;
+    /// Bytes of one document's entities and relations: their names, types and descriptions, and 32 for each of them.
+    pub const GRAPH_BYTES_MAX: usize = 4 << 20;
     /// Components of a vector.
     pub const DIMENSION_MAX: usize = 65_535;
     /// Hits that one search may ask for.
@@ -167,7 +169,9 @@ named_enum!(
     /// How entities are found in text.
     ExtractorKind, "an extractor",
     /// They are not: only entities that the caller gives are kept.
-    None = "none"
+    None = "none",
+    /// Capitalised names, acronyms and camelCase, by three patterns over ASCII letters and 25 stop words.
+    Compat = "compat"
 );
 
 /// What a collection holds; fixed when it is created, and stored.
@@ -203,7 +207,7 @@ impl Default for Schema {
             metric: Metric::Cosine,
             analyzer: AnalyzerKind::Word,
             scorer: Scorer::Lucene,
-            extractor: ExtractorKind::None,
+            extractor: ExtractorKind::Compat,
             source_key: "file_hash".into(),
             embedder: None,
         }

@@ -23,6 +23,8 @@ fn document(id: &str, text: &str, metadata: Option<&str>, source: Option<&str>) 
         source: source.map(Into::into),
         source_given: source.is_some_and(|s| s.len().is_multiple_of(2)),
         time_ms: 1_700_000_000_000 + id.len() as u64,
+        entities: None,
+        relations: None,
     }
 }
 
@@ -279,6 +281,8 @@ fn any_document() -> impl Strategy<Value = StoredDocument> {
             source_given: given && source.is_some(),
             source: source.map(Into::into),
             time_ms: time,
+            entities: None,
+            relations: None,
         }
     })
 }

@@ -252,6 +252,8 @@ impl Prepared {
                 source: source.map(Into::into),
                 source_given,
                 time_ms,
+                entities: document.entities,
+                relations: document.relations,
             }),
             analysis,
             analyzer: schema.analyzer,

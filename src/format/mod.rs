@@ -8,6 +8,7 @@ pub mod docs;
 pub mod document;
 pub mod effects;
 pub mod error;
+pub mod graph;
 pub mod head;
 pub mod ids;
 pub mod manifest;

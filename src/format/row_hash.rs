@@ -3,7 +3,7 @@
 //! Neither resists an adversary, and none has to: a hit of the id map is confirmed against the id itself, and the content hash guards
 //! against mistakes of ours, not against forgers.
 
-use crate::document::StoredDocument;
+use crate::document::{Entity, Relation, StoredDocument};
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -25,7 +25,9 @@ pub fn content_hash(document: &StoredDocument) -> u64 {
     let present = u64::from(document.source.is_some())
         | u64::from(document.metadata.is_some()) << 1
         | u64::from(document.vector.is_some()) << 2
-        | u64::from(document.source_given && document.source.is_some()) << 3;
+        | u64::from(document.source_given && document.source.is_some()) << 3
+        | u64::from(document.entities.is_some()) << 4
+        | u64::from(document.relations.is_some()) << 5;
     h.word(present);
     h.word(document.time_ms);
     h.bytes(document.id.as_bytes());
@@ -43,6 +45,14 @@ pub fn content_hash(document: &StoredDocument) -> u64 {
             h.word(u64::from(high) << 32 | u64::from(pair[0].to_bits()));
         }
     }
+    if let Some(entities) = &document.entities {
+        h.word(entities.len() as u64);
+        entities.iter().for_each(|e| h.entity(e));
+    }
+    if let Some(relations) = &document.relations {
+        h.word(relations.len() as u64);
+        relations.iter().for_each(|r| h.relation(r));
+    }
     finalise(h.0)
 }
 
@@ -54,6 +64,28 @@ impl WordHash {
         let h = (self.0 ^ word).wrapping_mul(GOLDEN);
         // A product carries upwards only; without this shift two flipped top bits would cancel.
         self.0 = h ^ (h >> 32);
+    }
+
+    fn entity(&mut self, entity: &Entity) {
+        self.bytes(entity.name.as_bytes());
+        self.optional(entity.kind.as_deref());
+        self.word(u64::from(entity.mentions));
+    }
+
+    fn relation(&mut self, relation: &Relation) {
+        self.bytes(relation.source.as_bytes());
+        self.bytes(relation.target.as_bytes());
+        self.optional(relation.kind.as_deref());
+        self.optional(relation.description.as_deref());
+        self.word(relation.weight.to_bits());
+    }
+
+    /// Whether it is there, then its bytes.
+    fn optional(&mut self, text: Option<&str>) {
+        self.word(u64::from(text.is_some()));
+        if let Some(text) = text {
+            self.bytes(text.as_bytes());
+        }
     }
 
     /// The length, then the bytes as little-endian words, the last one filled up with zeros.
@@ -92,6 +124,8 @@ mod tests {
             source: Some("guide.md".into()),
             source_given: true,
             time_ms: 1_700_000_000_000,
+            entities: None,
+            relations: None,
         }
     }
 
@@ -99,8 +133,17 @@ mod tests {
     fn the_test_vectors_of_the_specification_hold() {
         assert_eq!(id_hash(""), 0xefd0_1f60_ba99_2926);
         assert_eq!(id_hash("guide#0"), 0xbf71_ed6c_4722_7f70);
-        let bare =
-            StoredDocument { id: "a".into(), text: "".into(), metadata: None, vector: None, source: None, source_given: false, time_ms: 0 };
+        let bare = StoredDocument {
+            id: "a".into(),
+            text: "".into(),
+            metadata: None,
+            vector: None,
+            source: None,
+            source_given: false,
+            time_ms: 0,
+            entities: None,
+            relations: None,
+        };
         assert_eq!(content_hash(&bare), 0x4ceb_203f_1466_6984);
         assert_eq!(content_hash(&sample()), 0x43a6_2fb1_f977_19fa);
     }
@@ -127,6 +170,17 @@ mod tests {
             change(&|d| d.source = None),
             change(&|d| d.source_given = false),
             change(&|d| d.time_ms += 1),
+            change(&|d| d.entities = Some(Vec::new())),
+            change(&|d| d.relations = Some(Vec::new())),
+            change(&|d| d.entities = Some(vec![Entity::new("x")])),
+            change(&|d| d.entities = Some(vec![Entity::new("y")])),
+            change(&|d| d.entities = Some(vec![Entity::new("x").kind("")])),
+            change(&|d| d.entities = Some(vec![Entity::new("x").mentions(2)])),
+            change(&|d| d.relations = Some(vec![Relation::new("x", "y")])),
+            change(&|d| d.relations = Some(vec![Relation::new("y", "x")])),
+            change(&|d| d.relations = Some(vec![Relation::new("x", "y").kind("k")])),
+            change(&|d| d.relations = Some(vec![Relation::new("x", "y").description("k")])),
+            change(&|d| d.relations = Some(vec![Relation::new("x", "y").weight(2.0)])),
         ];
         for (i, a) in hashes.iter().enumerate() {
             assert!(!hashes[..i].contains(a), "change {i} left the hash of another");

@@ -144,10 +144,6 @@ section_kinds! {
     VectorRows = 6, SECTION_CRITICAL;
     /// The sources, and the source of every row.
     Sources = 7, SECTION_CRITICAL;
-    /// Document-entity edges with their occurrences.
-    Mentions = 8, SECTION_CRITICAL;
-    /// Typed entity-entity edges.
-    Relations = 9, SECTION_CRITICAL;
     /// A vector per entity.
     EntityVectors = 10, SECTION_CRITICAL;
     /// From an id to its row.
@@ -166,11 +162,11 @@ section_kinds! {
     VectorGraph = 38, SECTION_DERIVED;
     /// Quantised vectors.
     VectorCodes = 39, SECTION_DERIVED;
-    /// Entity dictionary.
+    /// Entity dictionary: from a key to its ordinal.
     Entities = 40, SECTION_DERIVED;
     /// From an entity to the documents that mention it.
     EntityDocs = 41, SECTION_DERIVED;
-    /// Relations by their target.
+    /// From an entity to the relations that lead to it.
     RelationsByTarget = 42, SECTION_DERIVED;
     /// Metadata index: dictionary of keys and values.
     MetadataTerms = 43, SECTION_DERIVED;
@@ -180,6 +176,12 @@ section_kinds! {
     Statistics = 45, SECTION_DERIVED;
     /// Token positions.
     Positions = 46, SECTION_DERIVED;
+    /// The spellings of every entity.
+    EntityNames = 47, SECTION_DERIVED;
+    /// From a document to the entities that it mentions.
+    Mentions = 48, SECTION_DERIVED;
+    /// From an entity to the relations that start at it.
+    RelationsBySource = 49, SECTION_DERIVED;
 }
 
 impl SegmentHeader {

@@ -12,15 +12,18 @@
 //! | `postings.rs` | [`postings::PostingList`] and the sharded map from a term, id or source to one |
 //! | `deaths.rs` | [`deaths::DeathMap`] of a segment, [`deaths::DeathLog`] with running totals |
 //! | `metadata.rs` | [`metadata::MemMetadata`]: rows by the values of their metadata |
+//! | `graph.rs` | [`MemGraph`]: mentions and relations of the rows |
 //! | `collection.rs` | [`MemCollection`]: the rows of one collection |
 
 pub mod append;
 pub mod collection;
 pub mod deaths;
 pub mod metadata;
+pub mod graph;
 pub mod postings;
 
 pub use collection::{Analysis, MemCollection, MemRow};
+pub use graph::MemGraph;
 
 use crate::ids::{Incarnation, Lsn};
 use crate::options::AnalyzerKind;

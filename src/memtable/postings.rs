@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Rows in ascending order, each with a number of its own (a frequency). Two postings cost no allocation: most terms have no more.
+/// Rows in ascending order, each with a number of its own (a frequency, a place). Two postings cost no allocation: most terms have no more.
 #[derive(Debug, Default)]
 pub struct PostingList {
     len: AtomicU32,
@@ -27,7 +27,7 @@ impl Chunk {
 }
 
 impl PostingList {
-    /// Appends a row, which is greater than every row before. For one thread at a time.
+    /// Appends a row, which is not below any row before. For one thread at a time.
     pub fn push(&self, row: u32, value: u32) {
         let packed = u64::from(row) << 32 | u64::from(value);
         let index = self.len.load(Ordering::Relaxed) as usize;

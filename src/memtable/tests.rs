@@ -16,6 +16,8 @@ fn document(id: &str, text: &str) -> Arc<StoredDocument> {
         source: Some("s".into()),
         source_given: true,
         time_ms: 0,
+        entities: None,
+        relations: None,
     })
 }
 

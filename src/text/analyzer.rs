@@ -1,7 +1,8 @@
 //! Cuts text into tokens.
 
-use super::unicode_table::{ASCII, CASED, IGNORABLE, LOWER, NOT_ASCII, WORD};
 use crate::options::AnalyzerKind;
+use crate::unicode::tables::{ASCII, NOT_ASCII};
+use crate::unicode::{is_word, lower_char, lower_sigma};
 
 /// Cuts text into tokens; the same text always gives the same tokens. Free to create and to copy.
 ///
@@ -77,15 +78,15 @@ fn other_character(text: &str, at: usize, token: &mut String, sink: &mut impl Fn
     let c = text[at..].chars().next().expect("the loop stops at the first byte of a character");
     let behind = at + c.len_utf8();
     let lower = match c {
-        'Σ' if final_sigma(&text[..at], &text[behind..]) => 'ς',
+        'Σ' => lower_sigma(&text[..at], &text[behind..]),
         // Its lower case is an i and a combining dot, which is no word character and ends the token.
         'İ' => {
             token.push('i');
             '\u{307}'
         }
-        _ => lower_case(c),
+        _ => lower_char(c),
     };
-    if within(&WORD, lower) {
+    if is_word(lower) {
         token.push(lower);
     } else {
         flush(token, sink);
@@ -100,39 +101,10 @@ fn flush(token: &mut String, sink: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether a capital sigma between these texts ends a word: a cased character before it and none behind it, ignorable ones skipped. Runs
-/// of ignorable characters are looked at twice at most, once from either side.
-fn final_sigma(before: &str, behind: &str) -> bool {
-    let cased = |mut chars: &mut dyn Iterator<Item = char>| {
-        let neighbour = (&mut chars).find(|&c| !within(&IGNORABLE, c));
-        neighbour.is_some_and(|c| within(&CASED, c))
-    };
-    cased(&mut before.chars().rev()) && !cased(&mut behind.chars())
-}
-
-/// Lower case of a character whose lower case is one character.
-fn lower_case(c: char) -> char {
-    let code = u32::from(c);
-    let (first, last, step, difference) = match LOWER.get(LOWER.partition_point(|r| r.1 < code)) {
-        Some(&run) => run,
-        None => return c,
-    };
-    if code < first || code > last || !(code - first).is_multiple_of(step) {
-        return c;
-    }
-    char::from_u32(code.wrapping_add_signed(difference)).unwrap_or(c)
-}
-
-/// Whether `c` lies in one of the ranges, which ascend.
-fn within(ranges: &[(u32, u32)], c: char) -> bool {
-    let code = u32::from(c);
-    ranges.get(ranges.partition_point(|r| r.1 < code)).is_some_and(|r| r.0 <= code)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::unicode_table::{TOKENS_OF_EVERY_SCALAR, UNICODE_VERSION};
     use super::*;
+    use crate::unicode::tables::{TOKENS_OF_EVERY_SCALAR, UNICODE_VERSION};
 
     fn tokens(text: &str) -> Vec<String> {
         let mut out = Vec::new();

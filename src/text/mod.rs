@@ -12,7 +12,6 @@
 //! | file | role |
 //! | --- | --- |
 //! | `analyzer.rs` | [`Analyzer`]: text to tokens |
-//! | `unicode_table.rs` | generated tables of the `word` analyzer |
 //! | `builder.rs` | [`TextBuilder`]: terms and postings to sections |
 //! | `dictionary.rs` | terms to ordinals: an fst, and a table for terms too long for it |
 //! | `reader.rs` | [`TextReader`] and [`TermStream`]: sections to terms and postings |
@@ -29,8 +28,6 @@ mod dictionary;
 mod merge;
 mod reader;
 mod search;
-#[rustfmt::skip]
-mod unicode_table;
 
 pub use crate::format::postings::Posting;
 pub use crate::format::terms::{PostingsPlace, TermInfo};

@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("document", 0),
     ("filter", 0),
     ("ranking", 0),
+    ("unicode", 0),
     ("format", 10),
     ("io", 20),
     ("wal", 30),

@@ -87,6 +87,8 @@ fn a_stored_document_prints_as_the_line_it_came_from() {
         source: Some("s".into()),
         source_given: true,
         time_ms: 0,
+        entities: None,
+        relations: None,
     };
     let print = |vectors| serde_json::to_string(&Line { document: &stored, vectors }).expect("a document is JSON");
     assert_eq!(print(false), r#"{"id":"a","text":"t","metadata":{"x" :  1.50},"source":"s"}"#);
