@@ -28,6 +28,12 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Make a database, or add a collection to one
     Create(CreateArgs),
+    /// Cut files and folders into chunks and store them, one commit a file
+    #[cfg(feature = "ingest")]
+    Ingest(IngestArgs),
+    #[cfg(feature = "ingest")]
+    #[command(hide = true)]
+    IngestWorker(crate::ingest::worker::WorkerArgs),
     /// Load documents from JSON lines
     Load(LoadArgs),
     /// Search by text, by vector or by both
@@ -95,6 +101,49 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "K")]
     pub(crate) source_key: Option<String>,
 }
+
+#[cfg(feature = "ingest")]
+#[derive(Debug, clap::Args)]
+#[command(after_help = INGEST_NOTES)]
+pub(crate) struct IngestArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Files and folders. A file is stored under its path below the folder given; a file given itself under its name
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    #[arg(long, value_name = "E", hide = true)]
+    pub(crate) embedder: Option<String>,
+    #[command(flatten)]
+    pub(crate) cutting: crate::ingest::chunk::Cutting,
+    /// Also remove what was ingested before (with the same --prefix) and is in none of these folders any more
+    #[arg(long)]
+    pub(crate) prune: bool,
+    /// Put P/ before the name of every file, so that several folders can share a collection
+    #[arg(long, value_name = "P")]
+    pub(crate) prefix: Option<String>,
+    /// Take only files that match; with `!` before it, leave out those that do. As in .gitignore; may be repeated
+    #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
+    pub(crate) glob: Vec<String>,
+    /// Take what .gitignore, .ignore and git's own excludes leave out
+    #[arg(long)]
+    pub(crate) no_ignore: bool,
+    /// Take files and folders whose names begin with a dot
+    #[arg(long)]
+    pub(crate) hidden: bool,
+    /// Follow symbolic links inside the folders
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Ingest unchanged files again, say with another --chunk-size
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Pass over files with more bytes than this
+    #[arg(long, value_name = "N", default_value_t = 50 << 20)]
+    pub(crate) max_bytes: u64,
+}
+
+#[cfg(feature = "ingest")]
+const INGEST_NOTES: &str = "Text, Markdown, HTML, JSON, CSV, PDF, DOCX and source code. A database or collection that is missing is made.\n\
+    Unchanged files are skipped. Files that can't be taken are passed over and said, and the exit status is 1 then.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadArgs {
@@ -374,7 +423,8 @@ mod tests {
         let mut command = Args::command();
         for sub in command.get_subcommands_mut() {
             let help = sub.render_long_help().to_string();
-            for absent in ["--filter", "--hops", "--rerank", "graph", "ppr", "docsgpt", "compat", "rules", "fsck", "ingest", "salvage"] {
+            for absent in ["--filter", "--hops", "--rerank", "graph", "ppr", "docsgpt", "compat", "rules", "fsck", "--embedder", "salvage"]
+            {
                 assert!(!help.contains(absent), "`triune {} --help` names {absent}", sub.get_name());
             }
         }

@@ -10,9 +10,12 @@
 //! | `jsonl.rs` | the line format of documents, both ways |
 //! | `npy.rs` | vectors from NumPy files, row by row |
 //! | `cmd/` | one file a command, each with a `run` |
+//! | `ingest/` | from files to chunks of text (feature `ingest`) |
 
 mod args;
 mod cmd;
+#[cfg(feature = "ingest")]
+mod ingest;
 mod jsonl;
 mod npy;
 mod output;
@@ -23,6 +26,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
+    // The child of `ingest` keeps its stdout for its answers.
+    #[cfg(feature = "ingest")]
+    if let args::Command::IngestWorker(worker) = &args.command {
+        return ingest::worker::serve(worker);
+    }
     let mut out = Out::new(args.json);
     let outcome = cmd::run(&args.command, &mut out);
     // Results that were found before an error stand before its message.
@@ -31,6 +39,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough: `triune scan db | head` is no error.
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        Err(Failure::Incomplete) => ExitCode::FAILURE,
         Err(Failure::Refused { code, message }) => {
             output::report(args.json, code, &message);
             ExitCode::from(code.exit_status())

@@ -20,6 +20,9 @@ pub(crate) enum Failure {
     },
     /// The reader of our stdout went away.
     OutputClosed,
+    /// Everything that could be done is done, and what could not is said already.
+    #[cfg_attr(not(feature = "ingest"), expect(dead_code, reason = "only `ingest` ends so"))]
+    Incomplete,
 }
 
 impl Failure {
@@ -51,6 +54,7 @@ impl Failure {
         match self {
             Failure::Refused { code, message } => Failure::Refused { code, message: reword(message) },
             Failure::OutputClosed => Failure::OutputClosed,
+            Failure::Incomplete => Failure::Incomplete,
         }
     }
 }
@@ -138,7 +142,12 @@ pub(crate) struct ErrorObject<'a> {
 
 /// A remark for people, on stderr.
 pub(crate) fn note(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "note: {text}");
+    aside("note", text);
+}
+
+/// A remark of some kind, on stderr.
+pub(crate) fn aside(kind: &str, text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{kind}: {text}");
 }
 
 /// A number of things, with the right form of the noun: `1 line`, `2 lines`.

@@ -24,19 +24,20 @@ struct Shared {
 pub(crate) struct Interrupt {
     shared: Arc<Shared>,
     input: String,
+    noun: &'static str,
 }
 
 impl Interrupt {
-    /// Takes over Ctrl-C. `input` is what is being read, for the message.
-    pub(crate) fn install(input: &str, json: bool) -> Outcome<Interrupt> {
-        let interrupt = Interrupt { shared: Arc::default(), input: input.to_string() };
+    /// Takes over Ctrl-C. `input` is what is being read and `noun` what it is counted in, for the message.
+    pub(crate) fn install(input: &str, noun: &'static str, json: bool) -> Outcome<Interrupt> {
+        let interrupt = Interrupt { shared: Arc::default(), input: input.to_string(), noun };
         let (shared, input) = (interrupt.shared.clone(), interrupt.input.clone());
         let handler = move || {
             shared.requested.store(true, Ordering::SeqCst);
             std::thread::sleep(PATIENCE);
             let closed = shared.closed.lock().unwrap_or_else(PoisonError::into_inner);
             if !*closed {
-                report(json, ErrorCode::Interrupted, &message(&input, shared.committed.load(Ordering::SeqCst)));
+                report(json, ErrorCode::Interrupted, &message(&input, noun, shared.committed.load(Ordering::SeqCst)));
                 std::process::exit(i32::from(ErrorCode::Interrupted.exit_status()));
             }
         };
@@ -48,21 +49,21 @@ impl Interrupt {
     /// Fails when Ctrl-C was pressed.
     pub(crate) fn check(&self) -> Outcome<()> {
         match self.shared.requested.load(Ordering::SeqCst) {
-            true => Err(Failure::Refused { code: ErrorCode::Interrupted, message: message(&self.input, self.committed()) }),
+            true => Err(Failure::Refused { code: ErrorCode::Interrupted, message: message(&self.input, self.noun, self.committed()) }),
             false => Ok(()),
         }
     }
 
-    /// Runs `commit`, which commits `lines` lines, unless Ctrl-C was pressed before.
-    pub(crate) fn commit<T>(&self, lines: u64, commit: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    /// Runs `commit`, which commits so many lines (or what else is counted), unless Ctrl-C was pressed before.
+    pub(crate) fn commit<T>(&self, count: u64, commit: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
         let _writing = self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner);
         self.check()?;
         let done = commit()?;
-        self.shared.committed.fetch_add(lines, Ordering::SeqCst);
+        self.shared.committed.fetch_add(count, Ordering::SeqCst);
         Ok(done)
     }
 
-    /// Lines committed so far.
+    /// How many are committed so far.
     pub(crate) fn committed(&self) -> u64 {
         self.shared.committed.load(Ordering::SeqCst)
     }
@@ -76,10 +77,10 @@ impl Interrupt {
     }
 }
 
-fn message(input: &str, committed: u64) -> String {
+fn message(input: &str, noun: &str, committed: u64) -> String {
     format!(
         "stopped by Ctrl-C; {} of {input} {} committed, none after",
-        Counted(committed, "line"),
+        Counted(committed, noun),
         if committed == 1 { "is" } else { "are" }
     )
 }

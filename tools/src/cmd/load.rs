@@ -20,7 +20,7 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
     let vectors = args.vectors.as_deref().map(npy::open).transpose()?;
     let database = super::open_for_writing(&args.target.database)?;
     let schema = super::collection(&database.snapshot(), &args.target)?.schema().clone();
-    let interrupt = Interrupt::install(lines.name(), out.json())?;
+    let interrupt = Interrupt::install(lines.name(), "line", out.json())?;
     let progress = progress(&args.file);
     let started = Instant::now();
 

@@ -7,6 +7,8 @@ mod create;
 mod delete;
 mod demo;
 mod get;
+#[cfg(feature = "ingest")]
+mod ingest;
 mod inspect;
 mod interrupt;
 mod load;
@@ -27,6 +29,10 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
     match command {
         Command::Demo(args) => demo::run(args, out),
         Command::Create(args) => create::run(args, out),
+        #[cfg(feature = "ingest")]
+        Command::Ingest(args) => ingest::run(args, out),
+        #[cfg(feature = "ingest")]
+        Command::IngestWorker(_) => unreachable!("the child of `ingest` is served before any command"),
         Command::Load(args) => load::run(args, out),
         Command::Search(args) => search::run(args, out),
         Command::Get(args) => get::run(args, out),

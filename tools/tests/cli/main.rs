@@ -5,12 +5,15 @@
 //! | `support.rs` | running the binary, temporary databases, `.npy` files |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
+//! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
 //! | `search.rs` | one question and many |
 //! | `status.rs` | exit statuses and the form of errors |
 
 mod demo;
 mod documents;
+#[cfg(feature = "ingest")]
+mod ingest;
 mod load;
 mod search;
 mod status;

@@ -1,0 +1,399 @@
+//! `triune ingest`: files and folders into a collection, one commit a file.
+//!
+//! A file is in whole or not at all: its chunks replace the ones stored under its name in one commit, and a file that can't be taken leaves
+//! what is stored as it was. Memory is one file with its chunks, and the names of all files.
+
+use super::interrupt::Interrupt;
+use crate::args::IngestArgs;
+use crate::ingest::kind::SourceType;
+use crate::ingest::walk::{self, Found, Root, Rules};
+use crate::ingest::worker::Worker;
+use crate::ingest::{Chunk, Extracted};
+use crate::output::{Counted, Failure, Out, Outcome, aside, note};
+use indicatif::{ProgressBar, ProgressStyle};
+use md5::{Digest, Md5};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use triune::{Database, Document, Durability, Error, ErrorCode, ExtractorKind, Metadata, Schema, StoredDocument, WriteBatch};
+
+pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
+    if args.embedder.is_some() {
+        return Err(Failure::not_yet("an embedder (without --embedder, chunks have no vectors)"));
+    }
+    args.cutting.check().map_err(Failure::invalid)?;
+    walk::check(&args.glob).map_err(|e| Failure::invalid(format!("--glob: {e}")))?;
+    let prefix = args.prefix.as_deref().map(|p| p.trim_matches('/')).filter(|p| !p.is_empty());
+    let at =
+        |path: &PathBuf| Root::at(path).map_err(|e| Failure::file(path.display(), &e).reworded(|m| format!("{m}. Nothing was changed")));
+    let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
+
+    let database = open_or_create(&args.target.database)?;
+    let schema = collection(&database, &args.target.collection)?;
+    let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
+    let interrupt = Interrupt::install(&input, "file", out.json())?;
+    say_retrievers(&schema);
+    let started = Instant::now();
+    let (done, counts) = {
+        let mut ingest = Ingest {
+            database: &database,
+            args,
+            prefix,
+            schema,
+            worker: Worker::new(args.cutting, args.max_bytes),
+            claimed: HashMap::new(),
+            interrupt: &interrupt,
+            progress: ProgressBar::hidden(),
+            counts: Counts::default(),
+            out,
+            reading: true,
+        };
+        let done = ingest.run(&roots);
+        ingest.progress.finish_and_clear();
+        (done, ingest.counts)
+    };
+    let closed = interrupt.close(|| database.close());
+    done?;
+    closed?;
+    counts.say(&args.target.collection, started, out)?;
+    if counts.passed_over > 0 { Err(Failure::Incomplete) } else { Ok(()) }
+}
+
+fn open_or_create(path: &Path) -> Outcome<Database> {
+    match Database::create(path) {
+        Ok(database) => Ok(database),
+        Err(Error::AlreadyExists(_)) => super::open_for_writing(path),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// The schema of the collection, which is made when it is not there.
+fn collection(database: &Database, name: &str) -> Outcome<Schema> {
+    let snapshot = database.snapshot();
+    if !snapshot.collections().iter().any(|c| c == name) {
+        database.create_collection(name, Schema { source_key: "file_path".into(), ..Schema::default() })?;
+    }
+    Ok(database.snapshot().collection(name)?.schema().clone())
+}
+
+/// What will find the chunks.
+fn say_retrievers(schema: &Schema) {
+    let found_by = if schema.extractor == ExtractorKind::None { "text search alone finds" } else { "text and graph search find" };
+    note(format_args!("no embedder: the chunks get no vectors, so {found_by} them"));
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Status {
+    Added,
+    Replaced,
+    Unchanged,
+    Removed,
+    PassedOver,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Status::Added => "added",
+            Status::Replaced => "replaced",
+            Status::Unchanged => "unchanged",
+            Status::Removed => "removed",
+            Status::PassedOver => "passed-over",
+        }
+    }
+}
+
+/// What became of one file.
+struct Fate {
+    status: Status,
+    /// Chunks written.
+    chunks: u64,
+    reason: Option<String>,
+}
+
+impl Fate {
+    fn new(status: Status) -> Fate {
+        Fate { status, chunks: 0, reason: None }
+    }
+
+    fn passed_over(reason: impl Into<String>) -> Fate {
+        Fate { reason: Some(reason.into()), ..Fate::new(Status::PassedOver) }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    added: u64,
+    replaced: u64,
+    unchanged: u64,
+    removed: u64,
+    passed_over: u64,
+    chunks: u64,
+}
+
+impl Counts {
+    fn say(&self, collection: &str, started: Instant, out: &mut Out) -> Outcome<()> {
+        let Counts { added, replaced, unchanged, removed, passed_over, chunks } = *self;
+        if out.json() {
+            return out.object(&json!({ "summary": {
+                "added": added, "replaced": replaced, "unchanged": unchanged, "removed": removed, "passed_over": passed_over, "chunks": chunks,
+            } }));
+        }
+        out.line(format_args!(
+            "{collection}: {} added, {replaced} replaced, {unchanged} unchanged, {removed} removed, {passed_over} passed over; {} written in {:.2} s",
+            Counted(added, "file"),
+            Counted(chunks, "chunk"),
+            started.elapsed().as_secs_f64()
+        ))
+    }
+}
+
+struct Ingest<'a> {
+    database: &'a Database,
+    args: &'a IngestArgs,
+    prefix: Option<&'a str>,
+    schema: Schema,
+    worker: Worker,
+    /// The sources of this run, with the file each is read from.
+    claimed: HashMap<String, PathBuf>,
+    interrupt: &'a Interrupt,
+    progress: ProgressBar,
+    counts: Counts,
+    out: &'a mut Out,
+    /// Whether someone still reads the `--json` lines. The files go on without.
+    reading: bool,
+}
+
+impl Ingest<'_> {
+    fn run(&mut self, roots: &[Root]) -> Outcome<()> {
+        let rules = Rules {
+            no_ignore: self.args.no_ignore,
+            hidden: self.args.hidden,
+            follow: self.args.follow,
+            globs: self.args.glob.clone(),
+            except: self.args.target.database.clone(),
+        };
+        let found: Vec<Found> = roots.iter().flat_map(|root| walk::find(root, &rules)).collect();
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}").expect("the template is constant and parses");
+        self.progress = ProgressBar::new(found.len() as u64).with_style(style);
+        for file in found {
+            self.interrupt.check()?;
+            let source = self.source(&file.name);
+            self.progress.set_message(source.clone());
+            let fate = self.file(&source, file).map_err(|f| self.at(&source, f))?;
+            if let Some(fate) = fate {
+                self.tell(&source, fate)?;
+            }
+            self.progress.inc(1);
+        }
+        if self.args.prune {
+            self.prune(roots)?;
+        }
+        Ok(())
+    }
+
+    fn source(&self, name: &str) -> String {
+        self.prefix.map_or_else(|| name.to_string(), |prefix| format!("{prefix}/{name}"))
+    }
+
+    /// Takes one file. Nothing: it was taken before, under the same name.
+    fn file(&mut self, source: &str, file: Found) -> Outcome<Option<Fate>> {
+        if let Some(reason) = file.refused {
+            return Ok(Some(Fate::passed_over(reason)));
+        }
+        if let Some(first) = self.claimed.get(source) {
+            if first.canonicalize().ok() == file.path.canonicalize().ok() {
+                return Ok(None);
+            }
+            let reason = format!("{} has that name already; give each folder its own --prefix or --collection", first.display());
+            return Ok(Some(Fate::passed_over(reason)));
+        }
+        self.claimed.insert(source.to_string(), file.path.clone());
+        let stored = self.stored(source)?;
+        let mut fate = match read(&file.path, self.args.max_bytes) {
+            Ok(bytes) => self.take(source, &bytes, stored.as_ref())?,
+            Err(reason) => Fate::passed_over(reason),
+        };
+        if let (Status::PassedOver, Some(_), Some(reason)) = (fate.status, stored, &mut fate.reason) {
+            reason.push_str("; what is stored of it stays");
+        }
+        Ok(Some(fate))
+    }
+
+    /// The first chunk that is stored of a source.
+    fn stored(&self, source: &str) -> Outcome<Option<StoredDocument>> {
+        let first = self.database.snapshot().collection(&self.args.target.collection)?.get(&format!("{source}#0"))?;
+        Ok(first.filter(|d| d.source.as_deref() == Some(source)))
+    }
+
+    fn take(&mut self, source: &str, bytes: &[u8], stored: Option<&StoredDocument>) -> Outcome<Fate> {
+        let hash = Md5::digest(bytes).iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let before = stored.and_then(|d| d.metadata.as_ref()).and_then(|m| m.string(self.hash_key()));
+        if before.as_ref() == Some(&hash) && !self.args.force {
+            self.interrupt.commit(1, || Ok(()))?;
+            return Ok(Fate::new(Status::Unchanged));
+        }
+        let kind = SourceType::of(source, bytes);
+        let answer = self.worker.ask(kind, bytes).map_err(|e| Failure::Refused {
+            code: ErrorCode::Io,
+            message: format!("the process that reads files can't be started: {e}"),
+        })?;
+        self.interrupt.check()?;
+        let Extracted { chunks, remark } = match answer {
+            Ok(extracted) => extracted,
+            Err(reason) => return Ok(Fate::passed_over(reason)),
+        };
+        let mut batch = WriteBatch::new();
+        let written = chunks.len() as u64;
+        let (status, reason) = match (written, stored) {
+            (0, None) => {
+                self.interrupt.commit(1, || Ok(()))?;
+                return Ok(Fate { reason: Some("it has no text".into()), ..Fate::new(Status::Unchanged) });
+            }
+            (0, Some(_)) => (Status::Removed, Some("it has no text any more".to_string())),
+            (_, None) => (Status::Added, remark),
+            (_, Some(_)) => (Status::Replaced, remark),
+        };
+        match self.documents(source, kind, &hash, chunks) {
+            Ok(documents) => batch.replace_source(&self.args.target.collection, source, documents),
+            Err(refused) => return refusal_of_this_file(refused),
+        };
+        let database = self.database;
+        let committed = self.interrupt.commit(1, || database.commit_with(batch, Durability::Sync).map(|_| ()).map_err(Failure::from));
+        match committed {
+            Ok(()) => Ok(Fate { status, chunks: written, reason }),
+            Err(refused) => refusal_of_this_file(refused),
+        }
+    }
+
+    /// Under which key the content hash is kept: the usual one, unless the collection reads the source there.
+    fn hash_key(&self) -> &'static str {
+        if self.schema.source_key == "file_hash" { "content_hash" } else { "file_hash" }
+    }
+
+    fn documents(&self, source: &str, kind: SourceType, hash: &str, chunks: Vec<Chunk>) -> Outcome<Vec<Document>> {
+        let total = chunks.len();
+        let name = source.rsplit('/').next().unwrap_or(source);
+        let document = |(index, chunk): (usize, Chunk)| -> Outcome<Document> {
+            let mut metadata = Map::new();
+            metadata.insert("file_name".into(), name.into());
+            metadata.insert("file_path".into(), source.into());
+            metadata.insert(self.hash_key().into(), hash.into());
+            metadata.insert("chunk_index".into(), index.into());
+            metadata.insert("total_chunks".into(), total.into());
+            metadata.insert("source_type".into(), json!(kind));
+            if let Some(page) = chunk.page {
+                metadata.insert("page".into(), page.into());
+            }
+            // Where the collection reads the source, only the source may stand.
+            let key = &self.schema.source_key;
+            if metadata.get(key).is_some_and(|v| v != &Value::from(source)) {
+                metadata.remove(key);
+            }
+            let metadata = Metadata::from_json(Value::Object(metadata).to_string())?;
+            Ok(Document::new(format!("{source}#{index}")).text(chunk.text).metadata(metadata).source(source))
+        };
+        chunks.into_iter().enumerate().map(document).collect()
+    }
+
+    /// Removes what was ingested under the prefix and is in none of the folders any more.
+    fn prune(&mut self, roots: &[Root]) -> Outcome<()> {
+        let folders: Vec<&Root> = roots.iter().filter(|r| r.is_folder).collect();
+        if folders.is_empty() {
+            note("--prune removes what vanished from a folder; none was given, so nothing was removed");
+            return Ok(());
+        }
+        let name = self.args.target.collection.clone();
+        for source in self.database.snapshot().collection(&name)?.sources()?.into_iter().map(|s| s.source) {
+            self.interrupt.check()?;
+            let Some(below) = self.below_prefix(&source) else { continue };
+            if self.claimed.contains_key(&source) || !folders.iter().all(|folder| folder.lacks(below)) {
+                continue;
+            }
+            // What came here by another way than `ingest` is left alone.
+            let path = self.stored(&source)?.and_then(|d| d.metadata).and_then(|m| m.string("file_path"));
+            if path.as_ref() != Some(&source) {
+                continue;
+            }
+            let mut batch = WriteBatch::new();
+            batch.delete_source(&name, &source);
+            let database = self.database;
+            self.interrupt
+                .commit(0, || database.commit_with(batch, Durability::Sync).map_err(Failure::from))
+                .map_err(|f| self.at(&source, f))?;
+            self.tell(&source, Fate::new(Status::Removed))?;
+        }
+        Ok(())
+    }
+
+    fn below_prefix<'s>(&self, source: &'s str) -> Option<&'s str> {
+        self.prefix.map_or(Some(source), |prefix| source.strip_prefix(prefix)?.strip_prefix('/'))
+    }
+
+    /// Counts a file and says what became of it.
+    fn tell(&mut self, source: &str, fate: Fate) -> Outcome<()> {
+        let counts = &mut self.counts;
+        *match fate.status {
+            Status::Added => &mut counts.added,
+            Status::Replaced => &mut counts.replaced,
+            Status::Unchanged => &mut counts.unchanged,
+            Status::Removed => &mut counts.removed,
+            Status::PassedOver => &mut counts.passed_over,
+        } += 1;
+        counts.chunks += fate.chunks;
+        match (fate.status, &fate.reason) {
+            (Status::PassedOver, Some(reason)) => self.progress.suspend(|| aside("passed over", format_args!("{source}: {reason}"))),
+            (_, Some(reason)) => self.progress.suspend(|| note(format_args!("{source}: {reason}"))),
+            (_, None) => {}
+        }
+        if !self.out.json() || !self.reading {
+            return Ok(());
+        }
+        let line = json!({ "file": source, "status": fate.status.name(), "chunks": fate.chunks, "reason": fate.reason });
+        match self.out.object(&line).and_then(|()| self.out.flush()) {
+            Err(Failure::OutputClosed) => self.reading = false,
+            other => other?,
+        }
+        Ok(())
+    }
+
+    /// A failure that ends the run at this file.
+    fn at(&self, source: &str, failure: Failure) -> Failure {
+        if matches!(failure, Failure::Refused { code: ErrorCode::Interrupted, .. }) {
+            return failure;
+        }
+        let before = self.interrupt.committed();
+        failure.reworded(|message| {
+            format!("{source}: {message}. {} before it {} in", Counted(before, "file"), if before == 1 { "is" } else { "are" })
+        })
+    }
+}
+
+/// A name that is too long costs a file its place; what is wrong with the database ends the run.
+fn refusal_of_this_file(failure: Failure) -> Outcome<Fate> {
+    match failure {
+        Failure::Refused { code: ErrorCode::InvalidArgument | ErrorCode::LimitExceeded, message } => Ok(Fate::passed_over(message)),
+        other => Err(other),
+    }
+}
+
+/// The bytes of a regular file, or why they are not taken.
+fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let metadata = file.metadata().map_err(|e| e.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    let mut bytes = Vec::new();
+    if metadata.len() <= bytes_max {
+        // A file may grow while it is read.
+        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    }
+    match metadata.len().max(bytes.len() as u64) {
+        length if length > bytes_max => Err(format!("it has {length} bytes; --max-bytes is {bytes_max}")),
+        _ => Ok(bytes),
+    }
+}

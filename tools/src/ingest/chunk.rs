@@ -1,0 +1,144 @@
+//! Text to chunks: whole paragraphs where they fit, else whole lines, sentences, words, and last single characters.
+
+use super::kind::SourceType;
+use clap::ValueEnum;
+use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+use triune::{Analyzer, AnalyzerKind};
+
+/// What a chunk's size is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unit {
+    /// Unicode characters (scalar values)
+    Chars,
+    /// Tokens of the `word` analyzer
+    Tokens,
+}
+
+/// How text is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
+pub(crate) struct Cutting {
+    /// The most that a chunk holds
+    #[arg(long = "chunk-size", value_name = "N", default_value_t = 500)]
+    pub(crate) size: usize,
+    /// How much of a chunk's end the next one repeats, at most: as many whole sentences, words or lines as fit
+    #[arg(long = "chunk-overlap", value_name = "N", default_value_t = 50)]
+    pub(crate) overlap: usize,
+    /// What both are counted in
+    #[arg(long = "chunk-unit", value_enum, default_value_t = Unit::Chars)]
+    pub(crate) unit: Unit,
+}
+
+impl Cutting {
+    /// Refuses what no text could be cut by.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.size == 0 {
+            return Err("--chunk-size is 0; a chunk holds at least 1".into());
+        }
+        if self.overlap >= self.size {
+            return Err(format!("--chunk-overlap is {} and --chunk-size {}; the overlap is smaller than a chunk", self.overlap, self.size));
+        }
+        Ok(())
+    }
+
+    /// The chunks of `text`, none of them blank. Markdown is cut along its headings and blocks; code keeps the indentation of its lines.
+    pub(crate) fn chunks(&self, kind: SourceType, text: &str) -> Result<Vec<String>, String> {
+        let trimmed = kind != SourceType::Code;
+        let config = ChunkConfig::new(self.size)
+            .with_sizer(Sizer { unit: self.unit, analyzer: Analyzer::new(AnalyzerKind::Word) })
+            .with_trim(trimmed)
+            .with_overlap(self.overlap)
+            .map_err(|e| e.to_string())?;
+        let pieces: Vec<String> = match kind {
+            SourceType::Markdown => MarkdownSplitter::new(config).chunks(text).map(String::from).collect(),
+            _ => TextSplitter::new(config)
+                .chunks(text)
+                .map(|chunk| if trimmed { chunk } else { without_blank_edges(chunk) }.to_string())
+                .collect(),
+        };
+        Ok(pieces.into_iter().filter(|c| !c.trim().is_empty()).collect())
+    }
+}
+
+/// Without blank lines before the first line and white space after the last.
+fn without_blank_edges(text: &str) -> &str {
+    let text = text.trim_end();
+    let indented = text.trim_start();
+    let blank = text.len() - indented.len();
+    &text[text[..blank].rfind('\n').map_or(0, |at| at + 1)..]
+}
+
+struct Sizer {
+    unit: Unit,
+    analyzer: Analyzer,
+}
+
+/// Characters that count as a token where the analyzer finds none, so that no chunk is without bound.
+const CHARS_A_TOKEN_MAX: usize = 32;
+
+impl ChunkSizer for Sizer {
+    fn size(&self, chunk: &str) -> usize {
+        let chars = chunk.chars().count();
+        match self.unit {
+            Unit::Chars => chars,
+            Unit::Tokens => {
+                let mut tokens = 0;
+                self.analyzer.tokens(chunk, &mut |_: &str| tokens += 1);
+                tokens.max(chars / CHARS_A_TOKEN_MAX)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CUTTING: Cutting = Cutting { size: 40, overlap: 0, unit: Unit::Chars };
+
+    #[test]
+    fn paragraphs_stay_whole_where_they_fit_then_sentences_then_words() {
+        let text = "One short paragraph.\n\nA second. It is longer than forty characters.\n\nThird.";
+        let chunks = CUTTING.chunks(SourceType::Text, text).expect("it can be cut");
+        assert_eq!(chunks, ["One short paragraph.", "A second.", "It is longer than forty characters.", "Third."]);
+        let chunks = CUTTING.chunks(SourceType::Text, &"x".repeat(100)).expect("it can be cut");
+        assert_eq!(chunks.iter().map(String::len).collect::<Vec<_>>(), [40, 40, 20]);
+    }
+
+    #[test]
+    fn sizes_are_characters_or_tokens_and_are_kept() {
+        let text = "größer schöner wärmer ".repeat(50);
+        for (unit, size) in [(Unit::Chars, 30), (Unit::Tokens, 7)] {
+            let cutting = Cutting { size, overlap: 2, unit };
+            let sizer = Sizer { unit, analyzer: Analyzer::new(AnalyzerKind::Word) };
+            let chunks = cutting.chunks(SourceType::Text, &text).expect("it can be cut");
+            assert!(chunks.len() > 10 && chunks.iter().all(|c| sizer.size(c) <= size), "{unit:?}: {chunks:?}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_repeats_the_end_of_the_chunk_before() {
+        let text = (0..60).map(|n| format!("word{n} ")).collect::<String>();
+        let chunks = Cutting { size: 60, overlap: 20, unit: Unit::Chars }.chunks(SourceType::Text, &text).expect("it can be cut");
+        assert!(chunks.len() > 5);
+        for pair in chunks.windows(2) {
+            let first = pair[1].split(' ').next().expect("a chunk is not blank");
+            assert!(pair[0].split(' ').any(|word| word == first), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn code_keeps_its_indentation_and_white_space_is_no_chunk() {
+        assert_eq!(without_blank_edges("\n\n    if x:\n        y\n\n"), "    if x:\n        y");
+        assert_eq!(without_blank_edges("  a"), "  a");
+        for kind in [SourceType::Code, SourceType::Text, SourceType::Markdown] {
+            assert_eq!(CUTTING.chunks(kind, " \n\n \t\n"), Ok(vec![]), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_is_smaller_than_a_chunk() {
+        assert!(Cutting { size: 10, overlap: 10, ..CUTTING }.check().is_err());
+        assert!(Cutting { size: 0, ..CUTTING }.check().is_err());
+        assert!(CUTTING.check().is_ok());
+    }
+}

@@ -1,0 +1,32 @@
+//! A file's bytes to its chunks, by kind.
+
+use super::chunk::Cutting;
+use super::kind::{SourceType, decode};
+use super::{Chunk, Extracted, Text, docx, html, pdf, records};
+
+/// All chunks of a file, or why there are none.
+pub(crate) fn extract(kind: SourceType, bytes: &[u8], cutting: Cutting) -> Result<Extracted, String> {
+    let text = text(kind, bytes)?;
+    let mut chunks = Vec::new();
+    for (page, piece) in &text.pieces {
+        chunks.extend(cutting.chunks(kind, piece)?.into_iter().map(|text| Chunk { text, page: *page }));
+    }
+    Ok(Extracted { chunks, remark: text.remark })
+}
+
+fn text(kind: SourceType, bytes: &[u8]) -> Result<Text, String> {
+    match kind {
+        SourceType::Pdf => return pdf::text(bytes),
+        SourceType::Docx => return docx::text(bytes),
+        _ => {}
+    }
+    let (text, remark) = decode(bytes)?;
+    let (text, second) = match kind {
+        SourceType::Html => (html::text(&text)?, None),
+        SourceType::Json => records::json(&text),
+        SourceType::Csv => records::csv(&text),
+        _ => (text, None),
+    };
+    let remarks: Vec<String> = [remark, second].into_iter().flatten().collect();
+    Ok(Text::whole(text, (!remarks.is_empty()).then(|| remarks.join("; "))))
+}

@@ -1,0 +1,565 @@
+//! Files and folders: what is taken, what is passed over, what a second run does. Documents of binary formats are made here.
+
+use crate::support::{Db, Run};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// A database that is not there yet, and a folder beside it.
+struct Case {
+    db: Db,
+}
+
+impl Case {
+    fn new() -> Case {
+        let case = Case { db: Db::absent() };
+        fs::create_dir(case.root()).expect("a folder can be made");
+        case
+    }
+
+    fn root(&self) -> PathBuf {
+        self.db.directory.path().join("in")
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.root().join(name);
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder can be made");
+        fs::write(&path, content).expect("a file can be written");
+        path
+    }
+
+    /// `triune ingest DB FLAGS... in --json`
+    fn ingest(&self, flags: &[&str]) -> Run {
+        let root = self.root();
+        self.db.run("ingest", &[flags, &[text(&root), "--json"]].concat())
+    }
+
+    /// Every document of the collection, by id.
+    fn documents(&self) -> BTreeMap<String, Value> {
+        let all = self.db.run("scan", &["--json"]).ok().objects();
+        all.into_iter().map(|d| (d["id"].as_str().expect("an id is a string").to_string(), d)).collect()
+    }
+
+    fn texts(&self) -> BTreeMap<String, String> {
+        self.documents().into_iter().map(|(id, d)| (id, d["text"].as_str().expect("a text is a string").to_string())).collect()
+    }
+
+    /// The number of sources, each of which is there with all its chunks.
+    #[track_caller]
+    fn whole_sources(&self) -> usize {
+        let documents = self.documents();
+        let mut sources: BTreeMap<&str, u64> = BTreeMap::new();
+        for document in documents.values() {
+            *sources.entry(document["source"].as_str().expect("a source is a string")).or_default() += 1;
+        }
+        for (source, chunks) in &sources {
+            assert_eq!(&documents[&format!("{source}#0")]["metadata"]["total_chunks"], chunks, "{source} is whole");
+        }
+        sources.len()
+    }
+
+    /// What a commit or a checkpoint would change.
+    fn state(&self) -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(self.db.path())
+            .expect("the database is there")
+            .map(|e| e.expect("it can be listed").path())
+            .map(|p| (p.display().to_string(), fs::read(&p).expect("it can be read")))
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+/// What became of each file, by the lines of `--json`.
+fn fates(run: &Run) -> BTreeMap<String, String> {
+    let lines = run.objects();
+    let (last, files) = lines.split_last().expect("there is a summary");
+    assert!(last["summary"].is_object(), "{last}");
+    files
+        .iter()
+        .map(|f| (f["file"].as_str().unwrap_or_default().to_string(), f["status"].as_str().unwrap_or_default().to_string()))
+        .collect()
+}
+
+fn pairs(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+    of.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect()
+}
+
+#[track_caller]
+fn reason(run: &Run, file: &str) -> String {
+    let line = run.objects().into_iter().find(|o| o["file"] == file).unwrap_or_else(|| panic!("no line of {file}: {}", run.stdout));
+    line["reason"].as_str().unwrap_or_default().to_string()
+}
+
+/// A PDF with one line of Helvetica a string, one page a slice.
+fn pdf(pages: &[&[&str]]) -> Vec<u8> {
+    let kids: Vec<String> = (0..pages.len()).map(|i| format!("{} 0 R", 4 + 2 * i)).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_string(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_string(),
+    ];
+    for (i, lines) in pages.iter().enumerate() {
+        let shown: String = lines.iter().map(|line| format!("({line}) Tj 0 -14 Td ")).collect();
+        let content = format!("BT /F1 12 Tf 72 720 Td {shown}ET");
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
+            5 + 2 * i
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    pdf_of(&objects)
+}
+
+/// A PDF of these objects, the first of which is its catalog.
+fn pdf_of(objects: &[String]) -> Vec<u8> {
+    let mut bytes = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for (i, object) in objects.iter().enumerate() {
+        places.push(bytes.len());
+        bytes.extend(format!("{} 0 obj\n{object}\nendobj\n", i + 1).bytes());
+    }
+    let table = bytes.len();
+    bytes.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).bytes());
+    bytes.extend(places.iter().flat_map(|at| format!("{at:010} 00000 n \n").into_bytes()));
+    bytes.extend(format!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1).bytes());
+    bytes
+}
+
+fn docx(document: &[u8]) -> Vec<u8> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    archive.start_file("word/document.xml", SimpleFileOptions::default()).expect("a part can be begun");
+    archive.write_all(document).expect("a part can be written");
+    archive.finish().expect("an archive can be ended").into_inner()
+}
+
+fn paragraphs(of: &[&str]) -> String {
+    let body: String = of.iter().map(|p| format!("<w:p><w:r><w:t>{p}</w:t></w:r></w:p>")).collect();
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><w:document xmlns:w=\"w\"><w:body>{body}</w:body></w:document>")
+}
+
+#[test]
+fn a_mixed_folder_is_searchable_in_one_command() {
+    let case = Case::new();
+    case.write("notes.txt", "Plain words.\n\nA second paragraph.");
+    case.write("guide/readme.md", "# Title\n\nSome *marked* prose.");
+    case.write("guide/page.html", "<title>Page</title><p>Seen <b>words</b></p><script>unseen()</script>");
+    case.write("data/rows.csv", "name,year\nAda,1815\nGrace,1906\n");
+    case.write("data/tree.json", r#"{"a":{"b":"leaf"}}"#);
+    case.write("data/lines.jsonl", "{\"x\":\"first\"}\n{\"x\":\"second\"}\n");
+    case.write("paper.pdf", pdf(&[&["Printed words", "on two lines"], &["The last page"]]));
+    case.write("letter.docx", docx(paragraphs(&["Dear reader,", "R&amp;D thanks you."]).as_bytes()));
+    case.write("src/main.rs", "fn main() {\n    let answer = 42;\n}\n");
+    case.write("LICENSE", "Do as you like.");
+    case.write("odd.thing", "Some text of its own kind.");
+    let run = case.ingest(&[]).ok();
+    assert!(run.stderr.contains("no embedder"), "{}", run.stderr);
+    assert!(fates(&run).values().all(|status| status == "added"), "{}", run.stdout);
+    let summary = &run.objects().last().expect("there is a summary")["summary"];
+    assert_eq!((&summary["added"], &summary["passed_over"]), (&json!(11), &json!(0)));
+
+    let documents = case.documents();
+    let kind =
+        |id: &str| documents.get(id).unwrap_or_else(|| panic!("no {id} in {:?}", documents.keys()))["metadata"]["source_type"].clone();
+    for (id, expected) in [
+        ("notes.txt#0", "text"),
+        ("guide/readme.md#0", "markdown"),
+        ("guide/page.html#0", "html"),
+        ("data/rows.csv#0", "csv"),
+        ("data/tree.json#0", "json"),
+        ("data/lines.jsonl#0", "json"),
+        ("paper.pdf#0", "pdf"),
+        ("letter.docx#0", "docx"),
+        ("src/main.rs#0", "code"),
+        ("LICENSE#0", "text"),
+        ("odd.thing#0", "unknown"),
+    ] {
+        assert_eq!(kind(id), expected, "{id}");
+    }
+    let texts = case.texts();
+    assert_eq!(texts["guide/page.html#0"], "Page\n\nSeen words");
+    assert_eq!(texts["data/rows.csv#0"], "name: Ada\nyear: 1815\n\nname: Grace\nyear: 1906");
+    assert_eq!(texts["data/tree.json#0"], "a.b: leaf");
+    assert_eq!(texts["letter.docx#0"], "Dear reader,\n\nR&D thanks you.");
+    assert_eq!(texts["src/main.rs#0"], "fn main() {\n    let answer = 42;\n}");
+    assert!(texts["paper.pdf#0"].contains("Printed words") && texts["paper.pdf#0"].contains("on two lines"), "{texts:?}");
+    assert!(!texts["paper.pdf#0"].contains("wordson"), "lines do not run together: {texts:?}");
+    assert_eq!((&documents["paper.pdf#0"]["metadata"]["page"], &documents["paper.pdf#1"]["metadata"]["page"]), (&json!(1), &json!(2)));
+    assert_eq!(case.db.run("search", &["last page", "--json", "-k", "1"]).ok().ids(), ["paper.pdf#1"]);
+}
+
+#[test]
+fn the_metadata_says_where_a_chunk_comes_from() {
+    let case = Case::new();
+    case.write("a/b.txt", "abc");
+    case.write("long.txt", "word ".repeat(300));
+    case.ingest(&[]).ok();
+    let documents = case.documents();
+    let of_b = json!({
+        "file_name": "b.txt", "file_path": "a/b.txt", "file_hash": "900150983cd24fb0d6963f7d28e17f72",
+        "chunk_index": 0, "total_chunks": 1, "source_type": "text",
+    });
+    assert_eq!((&documents["a/b.txt#0"]["metadata"], &documents["a/b.txt#0"]["source"]), (&of_b, &json!("a/b.txt")));
+    let total = documents["long.txt#0"]["metadata"]["total_chunks"].as_u64().expect("a number");
+    assert!((3..=5).contains(&total), "{total}");
+    for index in 0..total {
+        let document = &documents[&format!("long.txt#{index}")];
+        assert_eq!((&document["metadata"]["chunk_index"], &document["metadata"]["total_chunks"]), (&json!(index), &json!(total)));
+        assert!(document["text"].as_str().is_some_and(|t| t.chars().count() <= 500));
+    }
+}
+
+#[test]
+fn a_second_run_commits_nothing() {
+    let case = Case::new();
+    case.write("a.txt", "one");
+    case.write("b/c.md", "two");
+    case.write("empty.txt", "");
+    case.write("p.pdf", pdf(&[&["three"]]));
+    case.ingest(&[]).ok();
+    let before = case.state();
+    let run = case.ingest(&["--prune"]).ok();
+    assert_eq!(fates(&run), pairs(&[("a.txt", "unchanged"), ("b/c.md", "unchanged"), ("empty.txt", "unchanged"), ("p.pdf", "unchanged")]));
+    assert!(before == case.state(), "no byte of the database changed");
+    let run = case.ingest(&["--force"]).ok();
+    assert_eq!(run.objects().last().expect("there is a summary")["summary"]["replaced"], 3);
+}
+
+#[test]
+fn changed_files_are_replaced_and_vanished_ones_removed_on_request() {
+    let case = Case::new();
+    case.write("long.txt", "many words here ".repeat(200));
+    case.write("stays.txt", "stays");
+    case.write("goes/a.txt", "goes");
+    case.ingest(&[]).ok();
+    // Not from here: it has the source and even the keys, but no such first chunk.
+    case.db.run("put", &[r#"{"id":"x","text":"by hand","source":"by/hand.txt"}"#]).ok();
+    case.write("long.txt", "short now");
+    fs::remove_dir_all(case.root().join("goes")).expect("it can be removed");
+    let run = case.ingest(&[]).ok();
+    assert_eq!(fates(&run), pairs(&[("long.txt", "replaced"), ("stays.txt", "unchanged")]));
+    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["goes/a.txt#0", "long.txt#0", "stays.txt#0", "x"]);
+    let run = case.ingest(&["--prune"]).ok();
+    assert_eq!(fates(&run), pairs(&[("goes/a.txt", "removed"), ("long.txt", "unchanged"), ("stays.txt", "unchanged")]));
+    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["long.txt#0", "stays.txt#0", "x"]);
+    // What is ignored or passed over is still there, so it is not pruned.
+    case.write(".gitignore", "stays.txt\n");
+    case.write("long.txt", b"\0\0\0");
+    let run = case.ingest(&["--prune"]);
+    assert_eq!((run.status, reason(&run, "long.txt").contains("what is stored of it stays")), (1, true));
+    assert_eq!(case.db.count(), 3);
+    // A file that lost its text has no chunk any more.
+    case.write("long.txt", "\n");
+    assert_eq!(fates(&case.ingest(&[]).ok())["long.txt"], "removed");
+    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["stays.txt#0", "x"]);
+}
+
+#[test]
+fn ignore_rules_hidden_names_globs_and_the_database_itself() {
+    let case = Case::new();
+    case.write(".gitignore", "*.log\n/build/\n");
+    for name in ["a.txt", "a.log", "build/out.txt", "sub/build/in.txt", ".hidden/h.txt", ".git/config.txt", "sub/b.rs"] {
+        case.write(name, name);
+    }
+    let inside = case.root().join("db");
+    let run = |flags: &[&str]| {
+        fs::remove_dir_all(&inside).ok();
+        let root = case.root();
+        let run = crate::support::triune(&[&["ingest", text(&inside), text(&root), "--json"], flags].concat()).ok();
+        fates(&run).into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(run(&[]), ["a.txt", "sub/b.rs", "sub/build/in.txt"]);
+    assert_eq!(run(&["--no-ignore"]), ["a.log", "a.txt", "build/out.txt", "sub/b.rs", "sub/build/in.txt"]);
+    assert_eq!(run(&["--hidden"]), [".gitignore", ".hidden/h.txt", "a.txt", "sub/b.rs", "sub/build/in.txt"]);
+    assert_eq!(run(&["--glob", "!*.rs"]), ["a.txt", "sub/build/in.txt"]);
+    assert_eq!(run(&["--glob", "*.rs"]), ["sub/b.rs"]);
+}
+
+#[test]
+fn broken_documents_are_passed_over_and_the_rest_is_in() {
+    let case = Case::new();
+    let whole = pdf(&[&["Fine words"]]);
+    case.write("good.pdf", &whole);
+    case.write("empty.pdf", "");
+    case.write("fake.pdf", "this is no PDF");
+    case.write("pageless.pdf", b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [] /Count 0 >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF");
+    case.write("scan.pdf", pdf(&[&[]]));
+    let good = docx(paragraphs(&["A letter"]).as_bytes());
+    case.write("good.docx", &good);
+    case.write("cut.docx", &good[..good.len() / 2]);
+    case.write("half.docx", docx(b"<w:document xmlns:w=\"w\"><w:p><w:t>half"));
+    case.write("other.docx", {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        archive.start_file("mimetype", SimpleFileOptions::default()).expect("a part can be begun");
+        archive.finish().expect("an archive can be ended").into_inner()
+    });
+    let run = case.ingest(&[]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    for (file, status) in fates(&run) {
+        assert_eq!(status == "added", file.starts_with("good"), "{file}: {status}, {}", run.stderr);
+        assert!(status == "added" || run.stderr.contains(&format!("passed over: {file}: ")), "{}", run.stderr);
+    }
+    assert_eq!(fates(&run).len(), 9);
+    assert!(reason(&run, "scan.pdf").contains("scanned"));
+    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["good.docx#0", "good.pdf#0"]);
+}
+
+/// Whatever a parser does with damaged bytes, each file is in or passed over, and the run ends.
+#[test]
+fn damaged_pdfs_end_in_an_answer() {
+    let case = Case::new();
+    let whole = pdf(&[&["Fine words", "on two lines"], &["More"]]);
+    for at in (9..whole.len()).step_by(29) {
+        let mut flipped = whole.clone();
+        flipped[at] = flipped[at].wrapping_add(77);
+        case.write(&format!("flipped{at}.pdf"), flipped);
+        case.write(&format!("cut{at}.pdf"), &whole[..at]);
+    }
+    // A page tree that is its own parent: a parser that follows it never comes back.
+    let cycle =
+        ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Parent 2 0 R /Kids [3 0 R] /Count 1 >>", "<< /Type /Page /Parent 2 0 R >>"];
+    case.write("cycle.pdf", pdf_of(&cycle.map(String::from)));
+    case.write("whole.pdf", &whole);
+    let run = case.ingest(&[]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    let fates = fates(&run);
+    assert_eq!((fates["whole.pdf"].as_str(), fates["cycle.pdf"].as_str()), ("added", "passed-over"));
+    assert_eq!(fates.len(), 2 * (9..whole.len()).step_by(29).count() + 2);
+}
+
+#[test]
+fn a_zip_bomb_is_bounded() {
+    let case = Case::new();
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    archive.start_file("word/document.xml", SimpleFileOptions::default()).expect("a part can be begun");
+    let block = vec![b' '; 1 << 20];
+    for _ in 0..257 {
+        archive.write_all(&block).expect("a part can be written");
+    }
+    let bomb = archive.finish().expect("an archive can be ended").into_inner();
+    assert!(bomb.len() < 1 << 20);
+    case.write("bomb.docx", bomb);
+    case.write("fine.txt", "fine");
+    let run = case.ingest(&[]);
+    assert_eq!((run.status, fates(&run)), (1, pairs(&[("bomb.docx", "passed-over"), ("fine.txt", "added")])));
+    assert!(reason(&run, "bomb.docx").contains("unpacks to more than"), "{}", run.stderr);
+}
+
+#[test]
+fn binary_files_bad_bytes_huge_lines_and_big_files() {
+    let case = Case::new();
+    case.write("image.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0");
+    case.write("program", b"\x7fELF\x02\x01\x01\0\0\0");
+    case.write("latin.txt", b"A note that was written with one stra\xdfe in it.");
+    case.write("utf16.txt", b"\xff\xfeh\0i\0");
+    case.write("minified.json", format!("{{\"k\":\"{}\"}}", "value ".repeat(2000)));
+    case.write("line.txt", "x".repeat(10 << 20));
+    case.write("big.txt", "y ".repeat((11 << 20) / 2));
+    let run = case.ingest(&["--max-bytes", "11000000", "--chunk-size", "100000", "--chunk-overlap", "0"]);
+    assert_eq!(run.status, 1);
+    let expected = [
+        ("big.txt", "passed-over"),
+        ("image.png", "passed-over"),
+        ("latin.txt", "added"),
+        ("line.txt", "added"),
+        ("minified.json", "added"),
+        ("program", "passed-over"),
+        ("utf16.txt", "added"),
+    ];
+    assert_eq!(fates(&run), pairs(&expected));
+    assert!(reason(&run, "big.txt").contains("--max-bytes is 11000000"));
+    assert!(reason(&run, "image.png").contains("binary"));
+    assert!(reason(&run, "latin.txt").contains("not valid UTF-8"));
+    let texts = case.texts();
+    assert_eq!(texts["latin.txt#0"], "A note that was written with one stra\u{fffd}e in it.");
+    assert_eq!(texts["utf16.txt#0"], "hi");
+    let line: usize = texts.iter().filter(|(id, _)| id.starts_with("line.txt#")).map(|(_, t)| t.len()).sum();
+    assert_eq!(line, 10 << 20, "no character of the line is lost");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_pipes_and_unreadable_files_are_passed_over() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let case = Case::new();
+    case.write("real/a.txt", "a");
+    symlink(case.root(), case.root().join("real/loop")).expect("a link can be made");
+    symlink("nowhere", case.root().join("dangling")).expect("a link can be made");
+    symlink("real/a.txt", case.root().join("link.txt")).expect("a link can be made");
+    let pipe = case.root().join("pipe.txt");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let secret = case.write("secret.txt", "secret");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0)).expect("permissions can be set");
+    // The superuser reads it all the same.
+    let readable = fs::read(&secret).is_ok();
+    let run = case.ingest(&[]);
+    assert_eq!(run.status, 1);
+    let mut expected = pairs(&[
+        ("dangling", "passed-over"),
+        ("link.txt", "passed-over"),
+        ("pipe.txt", "passed-over"),
+        ("real/a.txt", "added"),
+        ("real/loop", "passed-over"),
+        ("secret.txt", if readable { "added" } else { "passed-over" }),
+    ]);
+    assert_eq!(fates(&run), expected);
+    assert!(reason(&run, "link.txt").contains("--follow"));
+    let run = case.ingest(&["--follow"]);
+    expected.insert("real/a.txt".into(), "unchanged".into());
+    expected.insert("link.txt".into(), "added".into());
+    if readable {
+        expected.insert("secret.txt".into(), "unchanged".into());
+    }
+    assert_eq!((run.status, fates(&run)), (1, expected));
+    assert!(reason(&run, "real/loop").contains("leads back"), "{}", run.stderr);
+}
+
+#[test]
+fn an_empty_file_is_said_and_no_fault() {
+    let case = Case::new();
+    case.write("empty.txt", "");
+    case.write("blank.md", " \n\n");
+    let run = case.ingest(&[]).ok();
+    assert_eq!(fates(&run), pairs(&[("blank.md", "unchanged"), ("empty.txt", "unchanged")]));
+    assert!(run.stderr.contains("note: empty.txt: it has no text"), "{}", run.stderr);
+    assert_eq!(case.db.count(), 0);
+}
+
+#[test]
+fn names_of_any_script_and_the_same_content_twice() {
+    let case = Case::new();
+    case.write("größe/日本 語#1.txt", "same");
+    case.write("copy.txt", "same");
+    case.write("-dash.txt", "same");
+    case.ingest(&[]).ok();
+    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["-dash.txt#0", "copy.txt#0", "größe/日本 語#1.txt#0"]);
+    fs::remove_file(case.root().join("copy.txt")).expect("it can be removed");
+    let run = case.ingest(&["--prune"]).ok();
+    assert_eq!(run.objects().last().expect("there is a summary")["summary"]["removed"], 1);
+    assert_eq!(case.db.count(), 2, "the other copies stay");
+    let long = "n".repeat(200);
+    case.write(&format!("{long}/{long}/{long}/{long}/{long}/{long}.txt"), "too deep a name");
+    let run = case.ingest(&[]);
+    assert!(run.status == 1 && run.stderr.contains("1024"), "{}", run.stderr);
+}
+
+#[test]
+fn files_given_directly_and_several_roots() {
+    let case = Case::new();
+    let one = case.write("x/one.txt", "from x");
+    case.write("y/one.txt", "from y");
+    case.write("y/two.txt", "only y");
+    let (x, y) = (case.root().join("x"), case.root().join("y"));
+    case.db.run("ingest", &[text(&one)]).ok();
+    assert_eq!(case.texts(), pairs(&[("one.txt#0", "from x")]));
+    // Of two files with one name the first is taken, and the other is said.
+    let run = case.db.run("ingest", &["--json", text(&x), text(&y), text(&x)]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("passed over: one.txt: ") && run.stderr.contains("--prefix"), "{}", run.stderr);
+    assert_eq!(case.texts(), pairs(&[("one.txt#0", "from x"), ("two.txt#0", "only y")]));
+    let run = case.db.run("ingest", &["--json", "--prefix", "y/", text(&y)]).ok();
+    assert_eq!(fates(&run), pairs(&[("y/one.txt", "added"), ("y/two.txt", "added")]));
+    // Pruning stays below its prefix.
+    fs::remove_file(y.join("two.txt")).expect("it can be removed");
+    let run = case.db.run("ingest", &["--json", "--prune", "--prefix", "y", text(&y)]).ok();
+    assert_eq!(fates(&run), pairs(&[("y/one.txt", "unchanged"), ("y/two.txt", "removed")]));
+    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["one.txt#0", "two.txt#0", "y/one.txt#0"]);
+}
+
+#[test]
+fn an_existing_collection_keeps_its_source_key() {
+    for key in ["file_hash", "file_name", "source_type"] {
+        let case = Case { db: Db::new(&["--source-key", key]) };
+        fs::create_dir(case.root()).expect("a folder can be made");
+        case.write("a/b.txt", "abc");
+        case.ingest(&[]).ok();
+        let document = &case.documents()["a/b.txt#0"];
+        assert_eq!((&document["source"], &document["metadata"]["file_path"]), (&json!("a/b.txt"), &json!("a/b.txt")));
+        assert!(document["metadata"].get(key).is_none(), "{document}");
+        let before = case.state();
+        case.ingest(&["--prune"]).ok();
+        assert!(before == case.state(), "{key}: a second run commits nothing");
+    }
+}
+
+#[test]
+fn sizes_can_be_chosen() {
+    let case = Case::new();
+    case.write("a.txt", "one two three four five six seven eight nine ten");
+    case.ingest(&["--chunk-size", "4", "--chunk-overlap", "0", "--chunk-unit", "tokens"]).ok();
+    assert_eq!(case.texts(), pairs(&[("a.txt#0", "one two three four"), ("a.txt#1", "five six seven eight"), ("a.txt#2", "nine ten")]));
+    case.ingest(&["--force", "--chunk-size", "24", "--chunk-overlap", "6"]).ok();
+    assert_eq!(case.texts()["a.txt#1"], "four five six seven");
+    case.ingest(&["--chunk-size", "5"]).refused(17, "InvalidArgument", &["--chunk-overlap", "50", "5"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let case = Case::new();
+    case.ingest(&["--embedder", "minilm"]).refused(17, "InvalidArgument", &["not yet"]);
+    case.ingest(&["--glob", "a[b"]).refused(17, "InvalidArgument", &["--glob"]);
+    case.db.run("ingest", &["/nowhere/at/all"]).refused(10, "NotFound", &["/nowhere/at/all", "Nothing was changed"]);
+    assert!(!crate::support::exists(&case.db.path()));
+    case.write("a.txt", "a");
+    let run = case.db.run("ingest", &[text(&case.root()), "--collection", "other"]).ok();
+    assert!(run.stdout.contains("other: 1 file added, 0 replaced"), "{}", run.stdout);
+    assert_eq!(case.db.run("count", &["--json", "--collection", "other"]).ok().objects()[0]["count"], 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_says_how_many_files_are_in_and_leaves_no_half_file() {
+    use std::io::{BufRead, BufReader};
+    let case = Case::new();
+    for n in 0..1500 {
+        case.write(&format!("{n:04}.txt"), format!("File {n}. ").repeat(200));
+    }
+    let root = case.root();
+    let mut child = case.db.command("ingest", &[text(&root), "--json"]).spawn().expect("the binary starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+    let mut acknowledged = 0;
+    let mut line = String::new();
+    while stdout.read_line(&mut line).expect("stdout can be read") > 0 {
+        acknowledged += 1;
+        if acknowledged == 5 {
+            let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+            assert!(sent.success());
+        }
+    }
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    let sources = case.whole_sources();
+    assert!((5..1500).contains(&sources) && sources >= acknowledged, "{sources} files, {acknowledged} acknowledged");
+    assert!(stderr.contains("error[Interrupted]: ") && stderr.contains(&format!("{sources} files of ")), "{stderr}");
+    let run = case.ingest(&[]).ok();
+    assert_eq!(run.objects().last().expect("there is a summary")["summary"]["unchanged"], sources);
+    assert_eq!(case.db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["sources"], 1500);
+}
+
+/// Readers work while files come in, and a killed run leaves whole files.
+#[test]
+fn a_killed_run_leaves_whole_files_and_the_next_one_goes_on() {
+    let case = Case::new();
+    for n in 0..400 {
+        case.write(&format!("{n:04}.txt"), format!("File {n}. ").repeat(200));
+    }
+    let root = case.root();
+    let mut child = case.db.command("ingest", &[text(&root), "--json"]).spawn().expect("the binary starts");
+    while !crate::support::exists(&case.db.path().join("HEAD")) || case.db.run("count", &["--json"]).status != 0 || case.db.count() < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    assert!(case.whole_sources() >= 1);
+    case.ingest(&[]).ok();
+    assert_eq!(case.db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["sources"], 400);
+}
