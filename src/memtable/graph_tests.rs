@@ -40,7 +40,10 @@ fn check(graph: &MemGraph, seen: u32) {
     let hub = graph.entity("hub").expect("answers").expect("is known");
     let own = graph.entity(&format!("own{row}")).expect("answers").expect("is known");
     let mut rows = BTreeSet::new();
-    graph.for_each_document(hub, &mut |e| drop(rows.insert(e.row))).expect("answers");
+    let add = &mut |e: DocumentEdge| {
+        rows.insert(e.row);
+    };
+    graph.for_each_document(hub, add).expect("answers");
     assert!((0..seen).all(|row| rows.contains(&row)));
     let mut entities = Vec::new();
     graph.for_each_entity(row, &mut |e| entities.push(e)).expect("answers");
