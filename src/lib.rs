@@ -70,9 +70,10 @@ pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;
+pub use graph::{EntityView, Neighbour};
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 pub use options::{AnalyzerKind, Durability, ExtractorKind, IoMode, Metric, Options, Schema, Scorer, limits};
-pub use retrieval::{Fusion, Hit, Mode, RetrieverRank, Search, SearchResult};
+pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult};
 pub use text::Analyzer;
 
 /// The examples of the README, compiled and run.

@@ -174,6 +174,15 @@ named_enum!(
     Compat = "compat"
 );
 
+/// What of a schema decides what is derived from a document: its tokens and its entities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Derivation {
+    /// How text is cut into tokens.
+    pub analyzer: AnalyzerKind,
+    /// How entities are found in text.
+    pub extractor: ExtractorKind,
+}
+
 /// What a collection holds; fixed when it is created, and stored.
 ///
 /// ```
@@ -215,6 +224,11 @@ impl Default for Schema {
 }
 
 impl Schema {
+    /// What decides what is derived from a document.
+    pub fn derivation(&self) -> Derivation {
+        Derivation { analyzer: self.analyzer, extractor: self.extractor }
+    }
+
     /// Refuses a schema that no collection can have.
     pub fn validate(&self) -> Result<()> {
         match self.dimension {

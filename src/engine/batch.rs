@@ -2,8 +2,9 @@
 
 use crate::document::{Document, Metadata, Patch, StoredDocument};
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::memtable::Analysis;
-use crate::options::{AnalyzerKind, Schema, check_name};
+use crate::options::{Derivation, Schema, check_name};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(crate) enum Operation {
     Put { collection: String, documents: Vec<Document>, insert: bool },
     Patch { collection: String, patches: Vec<Patch> },
     Delete { collection: String, ids: Vec<String> },
+    DeleteWhere { collection: String, filter: Filter },
     DeleteSource { collection: String, source: String },
     ReplaceSource { collection: String, source: String, documents: Vec<Document> },
     Clear { collection: String },
@@ -68,6 +70,11 @@ impl WriteBatch {
     /// Deletes documents by id; unknown ids are passed over.
     pub fn delete(&mut self, collection: impl Into<String>, ids: Vec<String>) -> &mut WriteBatch {
         self.push(Operation::Delete { collection: collection.into(), ids })
+    }
+
+    /// Deletes every document that matches a filter. The empty filter, which matches all, is refused: [`WriteBatch::clear`] is for that.
+    pub fn delete_where(&mut self, collection: impl Into<String>, filter: Filter) -> &mut WriteBatch {
+        self.push(Operation::DeleteWhere { collection: collection.into(), filter })
     }
 
     /// Deletes every document of a source.
@@ -127,7 +134,7 @@ pub(crate) struct Prepared {
     pub(crate) document: Arc<StoredDocument>,
     pub(crate) analysis: Analysis,
     /// What of the schema it was prepared with.
-    analyzer: AnalyzerKind,
+    derivation: Derivation,
     source_key: String,
     /// Why a collection of that source key does not take it. Told only when the document goes to such a collection: an earlier call of the
     /// batch, or a commit that is staged, may have put another one under the name.
@@ -153,6 +160,7 @@ pub(crate) enum StagedOperation {
     Put { collection: String, documents: Vec<Prepared>, insert: bool },
     Patch { collection: String, patches: Vec<Patch> },
     Delete { collection: String, ids: Vec<String> },
+    DeleteWhere { collection: String, filter: Filter },
     DeleteSource { collection: String, source: String },
     ReplaceSource { collection: String, source: String, documents: Vec<Prepared> },
     Clear { collection: String },
@@ -188,6 +196,14 @@ impl Staged {
                     StagedOperation::Patch { collection, patches }
                 }
                 Operation::Delete { collection, ids } => StagedOperation::Delete { collection, ids },
+                Operation::DeleteWhere { collection, filter } => {
+                    if filter.is_empty() {
+                        return Err(Error::InvalidArgument(
+                            "a delete by the empty filter would delete all; clear the collection instead".into(),
+                        ));
+                    }
+                    StagedOperation::DeleteWhere { collection, filter }
+                }
                 Operation::DeleteSource { collection, source } => StagedOperation::DeleteSource { collection, source },
                 Operation::Clear { collection } => StagedOperation::Clear { collection },
                 Operation::Create { name, schema } => {
@@ -242,21 +258,21 @@ impl Prepared {
             Ok((source, source_given)) => (source, source_given, None),
             Err(e) => (document.source.clone(), document.source.is_some(), Some(e)),
         };
-        let analysis = Analysis::of(schema.analyzer, &document.text);
+        let document = StoredDocument {
+            id: document.id.into(),
+            text: document.text.into(),
+            metadata: document.metadata,
+            vector: document.vector.map(Into::into),
+            source: source.map(Into::into),
+            source_given,
+            time_ms,
+            entities: document.entities,
+            relations: document.relations,
+        };
         Ok(Prepared {
-            document: Arc::new(StoredDocument {
-                id: document.id.into(),
-                text: document.text.into(),
-                metadata: document.metadata,
-                vector: document.vector.map(Into::into),
-                source: source.map(Into::into),
-                source_given,
-                time_ms,
-                entities: document.entities,
-                relations: document.relations,
-            }),
-            analysis,
-            analyzer: schema.analyzer,
+            analysis: Analysis::of(schema.derivation(), &document),
+            document: Arc::new(document),
+            derivation: schema.derivation(),
             source_key: schema.source_key.clone(),
             refusal,
         })
@@ -264,7 +280,7 @@ impl Prepared {
 
     /// The same document under `schema`, prepared again when it was prepared under another. An error when `schema` does not take it.
     pub(crate) fn under(self, schema: &Schema) -> Result<Prepared> {
-        let fits = self.analyzer == schema.analyzer && self.source_key == schema.source_key;
+        let fits = self.derivation == schema.derivation() && self.source_key == schema.source_key;
         let mut prepared = if fits { self } else { Prepared::new(self.document.to_document(), schema, self.document.time_ms)? };
         prepared.refusal.take().map_or(Ok(prepared), Err)
     }

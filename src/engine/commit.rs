@@ -253,7 +253,7 @@ impl Core {
             if c.rows.is_empty() {
                 continue;
             }
-            let memory = w.version.active.collection_or_new(c.incarnation, c.analyzer);
+            let memory = w.version.active.collection_or_new(c.incarnation, c.derivation);
             touched.push(Part::Memory(memory.clone()));
             for r in &c.rows {
                 let (_, bytes) = memory.append(lsn, r.seq, r.document.clone(), &r.analysis);

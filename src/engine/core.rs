@@ -240,7 +240,7 @@ impl Core {
         let lsn = w.lsn.next();
         let private = Memtable::new();
         for c in resolved.collections.iter().filter(|c| !c.rows.is_empty()) {
-            let memory = private.collection_or_new(c.incarnation, c.analyzer);
+            let memory = private.collection_or_new(c.incarnation, c.derivation);
             for r in &c.rows {
                 memory.append(lsn, r.seq, r.document.clone(), &r.analysis);
             }

@@ -3,10 +3,14 @@
 use super::files::NewFile;
 use super::segments::SegmentHandle;
 use crate::docstore::{RowsBuilder, content_hash};
+use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::format::manifest::SegmentEntry;
+use crate::graph::{GraphBuilder, mentions};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::memtable::{MemCollection, MemRow, Memtable};
+use crate::metadata::MetadataBuilder;
+use crate::options::Derivation;
 use crate::segment::{SegmentSummary, SegmentWriter};
 use crate::text::{Analyzer, Posting, TextBuilder};
 use crate::vector::VectorsBuilder;
@@ -85,7 +89,45 @@ fn write_rows(out: &mut SegmentWriter, memory: &MemCollection, rows: &[u32]) -> 
     documents.finish(out)?;
     write_vectors(out, rows.iter().map(|&r| row(r).document.vector.as_deref()), &mut entry)?;
     write_text(out, memory, rows)?;
+    write_derived(out, memory, rows)?;
     Ok(entry)
+}
+
+/// The metadata index and the entity graph of the rows.
+fn write_derived(out: &mut SegmentWriter, memory: &MemCollection, rows: &[u32]) -> Result<()> {
+    let mut derived = DerivedBuilder::new(memory.derivation());
+    for (new, &old) in (0u32..).zip(rows) {
+        derived.add(new, &memory.row(old).expect("the row was just listed").document)?;
+    }
+    derived.finish(out)
+}
+
+/// Gathers what is derived from whole documents, for a flush and for a merge.
+pub(crate) struct DerivedBuilder {
+    derivation: Derivation,
+    rows: u32,
+    metadata: MetadataBuilder,
+    graph: GraphBuilder,
+}
+
+impl DerivedBuilder {
+    pub(crate) fn new(derivation: Derivation) -> DerivedBuilder {
+        DerivedBuilder { derivation, rows: 0, metadata: MetadataBuilder::new(), graph: GraphBuilder::new() }
+    }
+
+    /// Adds the next row.
+    pub(crate) fn add(&mut self, row: u32, document: &StoredDocument) -> Result<()> {
+        self.rows = row + 1;
+        self.metadata.add(row, document.metadata.as_ref());
+        let mentions = mentions(document.entities.as_deref(), &document.text, self.derivation.extractor);
+        self.graph.add(row, &mentions, document.relations.as_deref().unwrap_or_default())
+    }
+
+    /// Writes the sections.
+    pub(crate) fn finish(self, out: &mut SegmentWriter) -> Result<()> {
+        self.metadata.finish(out)?;
+        self.graph.finish(self.rows, out)
+    }
 }
 
 fn write_vectors<'a>(out: &mut SegmentWriter, vectors: impl Iterator<Item = Option<&'a [f32]>>, entry: &mut SegmentEntry) -> Result<()> {
@@ -107,7 +149,7 @@ fn write_text(out: &mut SegmentWriter, memory: &MemCollection, rows: &[u32]) -> 
         new_row[old as usize] = new;
     }
     let lengths = rows.iter().map(|&r| memory.row(r).map_or(0, |r| r.tokens)).collect();
-    let mut text = TextBuilder::begin(out, &Analyzer::new(memory.analyzer()), lengths)?;
+    let mut text = TextBuilder::begin(out, &Analyzer::new(memory.derivation().analyzer), lengths)?;
     let mut postings = Vec::new();
     for (term, list) in memory.terms() {
         postings.clear();

@@ -80,7 +80,7 @@ pub(crate) fn dead_frequencies(
     let mut scanner = rooms.rows.scanner();
     for row in rows {
         let document = scanner.document(row)?;
-        for (term, _) in Analysis::of(analyzer, &document.text).terms {
+        for (term, _) in Analysis::of_text(analyzer, &document.text).terms {
             if let Some(info) = text.term(term.as_bytes())? {
                 *dead.entry(info.ordinal).or_default() += 1;
             }

@@ -7,7 +7,7 @@
 use super::checkpoint::{Tombstones, same_place};
 use super::core::Core;
 use super::files::NewFile;
-use super::flush::{fill, new_entry};
+use super::flush::{DerivedBuilder, fill, new_entry};
 use super::segments::{SegmentFile, SegmentHandle};
 use super::version::{CollectionInfo, CollectionSegments, Version};
 use crate::docstore::{RowsBuilder, content_hash};
@@ -112,7 +112,7 @@ impl Core {
 
     fn fill_merged(&self, file: &NewFile, plan: &Plan, row_maps: &[Vec<u32>], rows: u32) -> Result<Arc<SegmentHandle>> {
         let mut out = SegmentWriter::new(file.handle().clone(), file.name(), self.database, file.number(), 0, 0);
-        let mut entry = self.merge_rows(&mut out, plan, rows)?;
+        let (mut entry, derived) = self.merge_rows(&mut out, plan, rows)?;
         merge_vectors(&mut out, plan, row_maps, rows, &mut entry)?;
         let mut lengths = Vec::with_capacity(rows as usize);
         let mut texts: Vec<(&TextReader, &[u32])> = Vec::new();
@@ -125,6 +125,7 @@ impl Core {
         }
         entry.tokens = lengths.iter().map(|&l| u64::from(l)).sum();
         merge_text(&texts, &Analyzer::new(plan.info.schema.analyzer), lengths, &mut out)?;
+        derived.finish(&mut out)?;
         fill(&mut entry, file.number(), out.finish()?);
         file.sync()?;
         let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
@@ -133,8 +134,9 @@ impl Core {
         Ok(handle)
     }
 
-    fn merge_rows(&self, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> Result<SegmentEntry> {
+    fn merge_rows(&self, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> Result<(SegmentEntry, DerivedBuilder)> {
         let mut entry: Option<SegmentEntry> = None;
+        let (mut derived, mut new_row) = (DerivedBuilder::new(plan.info.schema.derivation()), 0);
         let mut documents = RowsBuilder::begin(out)?;
         for input in &plan.inputs {
             let rooms = input.rooms()?;
@@ -145,6 +147,8 @@ impl Core {
                 let entry = entry.get_or_insert_with(|| new_entry(seq, seq, u64::from(rows)));
                 let mut document = scanner.document(row)?;
                 documents.push(out, seq.0 - entry.base_seq.0, &document)?;
+                derived.add(new_row, &document)?;
+                new_row += 1;
                 if let Some(vectors) = &rooms.vectors {
                     document.vector = vectors.get(row)?.map(|v| v.into_owned().into());
                 }
@@ -153,7 +157,7 @@ impl Core {
             }
         }
         documents.finish(out)?;
-        Ok(entry.expect("a row lives"))
+        Ok((entry.expect("a row lives"), derived))
     }
 
     /// Conservation: what was written, read back, is what was read. Counts, and the sum of every document's hash.

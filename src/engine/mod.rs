@@ -37,6 +37,7 @@ mod resolve;
 mod search;
 mod segments;
 mod snapshot;
+mod sources;
 mod version;
 
 #[cfg(test)]

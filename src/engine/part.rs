@@ -1,12 +1,17 @@
 //! One way to read a row, whether a segment or a memtable holds it.
 
+use super::segments::Rooms;
 use super::version::{Part, Parts};
 use crate::document::StoredDocument;
 use crate::error::Result;
+use crate::filter::Filter;
+use crate::graph::{DocumentEdge, GraphPart, Live, RelationEdge};
 use crate::ids::{Lsn, Seq};
-use crate::memtable::Totals;
+use crate::memtable::{MemCollection, Totals};
+use crate::metadata::evaluate;
 use crate::text::{Posting, TextPart};
 use crate::vector::QueryVector;
+use roaring::RoaringBitmap;
 use std::borrow::Cow;
 
 impl Part {
@@ -99,25 +104,84 @@ impl Part {
         }
     }
 
-    /// Calls `sink` with every source that has rows seen at `lsn`, and their number.
-    pub(crate) fn for_each_source(&self, lsn: Lsn, mut sink: impl FnMut(&str, u64)) -> Result<()> {
+    /// Calls `sink` with every source that has rows seen at `lsn`, and those rows.
+    pub(crate) fn for_each_source(&self, lsn: Lsn, mut sink: impl FnMut(&str, Vec<u32>)) -> Result<()> {
         match self {
             Part::Segment(s) => {
                 let rooms = s.rooms()?;
                 for entry in rooms.rows.sources() {
-                    let (source, rows) = entry?;
-                    let live = rows.iter().filter(|&&row| rooms.deaths.lives(row, lsn)).count() as u64;
-                    if live > 0 {
-                        sink(&source, live);
+                    let (source, mut rows) = entry?;
+                    rows.retain(|&row| rooms.deaths.lives(row, lsn));
+                    if !rows.is_empty() {
+                        sink(&source, rows);
                     }
                 }
             }
             Part::Memory(m) => {
                 for (source, list) in m.sources() {
-                    let mut live = 0;
-                    list.for_each(|row, _| live += u64::from(m.row(row).is_some_and(|r| r.visible(lsn))));
-                    if live > 0 {
-                        sink(&source, live);
+                    let mut rows = Vec::new();
+                    list.for_each(|row, _| {
+                        if m.row(row).is_some_and(|r| r.visible(lsn)) {
+                            rows.push(row);
+                        }
+                    });
+                    if !rows.is_empty() {
+                        sink(&source, rows);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows seen at `lsn` whose documents match a filter, ascending. A filter that few match costs what those few cost.
+    pub(crate) fn matching(&self, filter: &Filter, lsn: Lsn) -> Result<RoaringBitmap> {
+        let mut residual = |row: u32, filters: &[&Filter]| -> Result<bool> {
+            // Of a memtable's row the document is at hand; of a segment's it is read.
+            let document = self.document(row, false)?;
+            Ok(filters.iter().all(|f| matches(f, &document)))
+        };
+        let mut rows = match self {
+            Part::Segment(s) => match &s.rooms()?.metadata {
+                Some(index) => evaluate(filter, index, &mut residual)?,
+                None => {
+                    let mut rows = RoaringBitmap::new();
+                    for row in 0..s.rows() {
+                        if residual(row, &[filter])? {
+                            rows.insert(row);
+                        }
+                    }
+                    rows
+                }
+            },
+            Part::Memory(m) => evaluate(filter, &m.metadata().first_rows(m.rows_born_by(lsn)), &mut residual)?,
+        };
+        let mut dead = RoaringBitmap::new();
+        for row in &rows {
+            if !self.visible(row, lsn)? {
+                dead.insert(row);
+            }
+        }
+        rows -= dead;
+        Ok(rows)
+    }
+
+    /// Scores every vector of these rows, which are seen at the snapshot's lsn.
+    pub(crate) fn score_rows(&self, query: &QueryVector, rows: &RoaringBitmap, mut sink: impl FnMut(u32, f64)) -> Result<()> {
+        match self {
+            Part::Segment(s) => {
+                let Some(vectors) = &s.rooms()?.vectors else { return Ok(()) };
+                for row in rows {
+                    if let Some(score) = vectors.score(query, row)? {
+                        sink(row, score);
+                    }
+                }
+            }
+            Part::Memory(m) => {
+                for row in rows {
+                    let r = memory_row(m, row);
+                    if let Some(vector) = &r.document.vector {
+                        sink(row, query.score(vector, r.inverse_norm));
                     }
                 }
             }
@@ -158,9 +222,28 @@ impl Parts {
         Ok(None)
     }
 
+    /// Of each part, the rows that match a filter.
+    pub(crate) fn matching(&self, filter: &Filter) -> Result<Vec<RoaringBitmap>> {
+        self.parts.iter().map(|part| part.matching(filter, self.lsn)).collect()
+    }
+
+    /// The parts as the graph room reads them.
+    pub(crate) fn graph(&self) -> Result<Vec<GraphView<'_>>> {
+        self.parts
+            .iter()
+            .map(|part| {
+                Ok(match part {
+                    Part::Segment(s) => GraphView::Segment { rooms: s.rooms()?, lsn: self.lsn },
+                    Part::Memory(m) => GraphView::Memory { rows: m, lsn: self.lsn },
+                })
+            })
+            .collect()
+    }
+
     /// The parts as the text room reads them.
-    pub(crate) fn text(&self) -> Vec<TextView<'_>> {
-        self.parts.iter().map(|part| TextView { part, lsn: self.lsn }).collect()
+    pub(crate) fn text<'a>(&'a self, admitted: Option<&'a [RoaringBitmap]>) -> Vec<TextView<'a>> {
+        let view = |(i, part)| TextView { part, lsn: self.lsn, admitted: admitted.map(|a| &a[i]) };
+        self.parts.iter().enumerate().map(view).collect()
     }
 }
 
@@ -169,6 +252,8 @@ impl Parts {
 pub(crate) struct TextView<'a> {
     part: &'a Part,
     lsn: Lsn,
+    /// The rows that may be answers; all when absent.
+    admitted: Option<&'a RoaringBitmap>,
 }
 
 impl TextPart for TextView<'_> {
@@ -211,6 +296,75 @@ impl TextPart for TextView<'_> {
 
     fn seq(&self, row: u32) -> Result<Seq> {
         self.part.seq(row)
+    }
+
+    fn admits(&self, row: u32) -> bool {
+        self.admitted.is_none_or(|rows| rows.contains(row))
+    }
+}
+
+/// Whether a document matches a filter.
+pub(crate) fn matches(filter: &Filter, document: &StoredDocument) -> bool {
+    let metadata = document.metadata.as_ref().map(crate::document::Metadata::to_object).unwrap_or_default();
+    filter.matches(&metadata, &document.text)
+}
+
+/// One part at one lsn, for the graph: only rows that are seen then exist.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GraphView<'a> {
+    Segment { rooms: &'a Rooms, lsn: Lsn },
+    Memory { rows: &'a MemCollection, lsn: Lsn },
+}
+
+/// Calls a method on the living part of either kind.
+macro_rules! on_live {
+    ($view:expr, $live:ident => $call:expr) => {
+        match $view {
+            GraphView::Segment { rooms, lsn } => {
+                let $live = Live { part: rooms.graph.as_ref(), live: |row| rooms.deaths.lives(row, *lsn) };
+                $call
+            }
+            GraphView::Memory { rows, lsn } => {
+                let $live = Live { part: rows.graph(), live: |row| rows.row(row).is_some_and(|r| r.visible(*lsn)) };
+                $call
+            }
+        }
+    };
+}
+
+impl GraphPart for GraphView<'_> {
+    fn entity(&self, key: &str) -> Result<Option<u32>> {
+        on_live!(self, live => live.entity(key))
+    }
+
+    fn key(&self, entity: u32) -> Result<Cow<'_, str>> {
+        match self {
+            GraphView::Segment { rooms, .. } => rooms.graph.as_ref().map_or(Ok(Cow::Borrowed("")), |g| g.key(entity)),
+            GraphView::Memory { rows, .. } => rows.graph().map_or(Ok(Cow::Borrowed("")), |g| g.key(entity)),
+        }
+    }
+
+    fn name(&self, entity: u32, name: u32) -> Result<Cow<'_, str>> {
+        match self {
+            GraphView::Segment { rooms, .. } => rooms.graph.as_ref().map_or(Ok(Cow::Borrowed("")), |g| g.name(entity, name)),
+            GraphView::Memory { rows, .. } => rows.graph().map_or(Ok(Cow::Borrowed("")), |g| g.name(entity, name)),
+        }
+    }
+
+    fn for_each_document(&self, entity: u32, sink: &mut dyn FnMut(DocumentEdge)) -> Result<()> {
+        on_live!(self, live => live.for_each_document(entity, sink))
+    }
+
+    fn for_each_entity(&self, row: u32, sink: &mut dyn FnMut(u32)) -> Result<()> {
+        on_live!(self, live => live.for_each_entity(row, sink))
+    }
+
+    fn for_each_relation(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
+        on_live!(self, live => live.for_each_relation(entity, sink))
+    }
+
+    fn for_each_key(&self, sink: &mut dyn FnMut(u32, &str)) -> Result<()> {
+        on_live!(self, live => live.for_each_key(sink))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::memtable::{Analysis, Memtable};
-use crate::options::{AnalyzerKind, IoMode};
+use crate::options::{Derivation, IoMode};
 use crate::tombstones::{TombstonesPart, TombstonesReader};
 use crate::wal::LoggedRecord;
 use roaring::RoaringTreemap;
@@ -38,8 +38,8 @@ pub(crate) fn replay(
 ) -> Result<(Catalog, Replayed)> {
     let m = &version.manifest;
     let at = Replayed { lsn: m.applied_lsn, next_seq: m.next_seq, next_incarnation: m.next_incarnation, files: Vec::new() };
-    let analyzers = catalog.collections.values().map(|c| (c.incarnation, c.schema.analyzer)).collect();
-    let mut replay = Replay { dir, database, mode, version, catalog, at, analyzers };
+    let derivations = catalog.collections.values().map(|c| (c.incarnation, c.schema.derivation())).collect();
+    let mut replay = Replay { dir, database, mode, version, catalog, at, derivations };
     for record in records {
         let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
         // What is wrong inside a record is wrong in its file.
@@ -58,7 +58,7 @@ struct Replay<'a> {
     version: &'a mut Version,
     catalog: Catalog,
     at: Replayed,
-    analyzers: BTreeMap<Incarnation, AnalyzerKind>,
+    derivations: BTreeMap<Incarnation, Derivation>,
 }
 
 impl Replay<'_> {
@@ -69,14 +69,14 @@ impl Replay<'_> {
         }
         for change in &effects.catalog {
             self.catalog.apply(change).map_err(Error::InvalidArgument)?;
-            self.follow_analyzer(change);
+            self.follow_derivation(change);
         }
         for c in &effects.collections {
-            let Some(analyzer) = self.analyzers.get(&c.incarnation).copied() else {
+            let Some(derivation) = self.derivations.get(&c.incarnation).copied() else {
                 return Err(Error::InvalidArgument(format!("there is no collection of incarnation {}", c.incarnation)));
             };
             self.deaths(record, c)?;
-            self.births(record.lsn, c, analyzer);
+            self.births(record.lsn, c, derivation);
             self.landed(record.lsn, c)?;
         }
         self.at.lsn = record.lsn;
@@ -84,18 +84,18 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Keeps the analyzers in step with the catalog. Not made anew from it: ten thousand collections are created by as many records.
-    fn follow_analyzer(&mut self, change: &CatalogChange) {
+    /// Keeps the derivations in step with the catalog. Not made anew from it: ten thousand collections are created by as many records.
+    fn follow_derivation(&mut self, change: &CatalogChange) {
         match change {
             CatalogChange::Create { incarnation, schema, .. } => {
-                self.analyzers.insert(*incarnation, schema.analyzer);
+                self.derivations.insert(*incarnation, schema.derivation());
             }
             CatalogChange::Drop { incarnation, .. } => {
-                self.analyzers.remove(incarnation);
+                self.derivations.remove(incarnation);
             }
             CatalogChange::Clear { old, new, .. } => {
-                if let Some(analyzer) = self.analyzers.remove(old) {
-                    self.analyzers.insert(*new, analyzer);
+                if let Some(derivation) = self.derivations.remove(old) {
+                    self.derivations.insert(*new, derivation);
                 }
             }
             CatalogChange::Rename { .. } | CatalogChange::Swap { .. } | CatalogChange::FixDimension { .. } => {}
@@ -146,13 +146,13 @@ impl Replay<'_> {
         TombstonesReader::open(self.dir, self.database, number)?.dying_seqs(part)
     }
 
-    fn births(&mut self, lsn: Lsn, effects: &CollectionEffects, analyzer: AnalyzerKind) {
+    fn births(&mut self, lsn: Lsn, effects: &CollectionEffects, derivation: Derivation) {
         if effects.rows.is_empty() {
             return;
         }
-        let memory = self.version.active.collection_or_new(effects.incarnation, analyzer);
+        let memory = self.version.active.collection_or_new(effects.incarnation, derivation);
         for row in &effects.rows {
-            let analysis = Analysis::of(analyzer, &row.document.text);
+            let analysis = Analysis::of(derivation, &row.document);
             let (_, bytes) = memory.append(lsn, row.seq, row.document.clone(), &analysis);
             self.version.active.grow(bytes);
         }

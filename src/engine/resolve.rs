@@ -4,14 +4,16 @@
 //! before it, published or staged, through the parts. Nothing is changed here: a refusal drops the batch and that is all.
 
 use super::batch::{Prepared, Staged, StagedOperation, source_of};
+use super::part::matches;
 use super::patch::patched;
 use super::version::{Catalog, CollectionInfo, Part, Parts, Version};
 use crate::document::{Patch, StoredDocument};
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::format::effects::CatalogChange;
 use crate::ids::{Incarnation, Lsn, Seq};
 use crate::memtable::{Analysis, Totals};
-use crate::options::{AnalyzerKind, Schema};
+use crate::options::{Derivation, Schema};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +51,7 @@ pub(crate) struct DyingRow {
 #[derive(Debug)]
 pub(crate) struct ResolvedCollection {
     pub(crate) incarnation: Incarnation,
-    pub(crate) analyzer: AnalyzerKind,
+    pub(crate) derivation: Derivation,
     pub(crate) rows: Vec<NewRow>,
     pub(crate) dying: Vec<DyingRow>,
 }
@@ -88,7 +90,7 @@ pub(crate) struct Resolver<'a> {
 
 /// What the batch did to one collection so far, over the parts that are there.
 struct Overlay {
-    analyzer: AnalyzerKind,
+    derivation: Derivation,
     parts: Parts,
     pending: Vec<Option<NewRow>>,
     /// Where an id is now, for ids this batch touched.
@@ -129,7 +131,7 @@ impl<'a> Resolver<'a> {
         // What happened to a collection that the batch then dropped or cleared needs no record.
         let collections = self.overlays.into_iter().filter(|(i, _)| !self.gone.contains(i)).map(|(incarnation, o)| ResolvedCollection {
             incarnation,
-            analyzer: o.analyzer,
+            derivation: o.derivation,
             rows: o.pending.into_iter().flatten().collect(),
             dying: o.dying,
         });
@@ -153,6 +155,10 @@ impl<'a> Resolver<'a> {
                 for id in &ids {
                     deleted += u64::from(overlay.kill(id)?);
                 }
+                Ok(Outcome { written: 0, deleted })
+            }
+            StagedOperation::DeleteWhere { collection, filter } => {
+                let deleted = self.overlay(&collection)?.1.kill_where(&filter)?;
                 Ok(Outcome { written: 0, deleted })
             }
             StagedOperation::DeleteSource { collection, source } => {
@@ -180,10 +186,10 @@ impl<'a> Resolver<'a> {
     /// The overlay of a collection, with its incarnation.
     fn overlay(&mut self, name: &str) -> Result<(Incarnation, &mut Overlay)> {
         let info = self.info(name)?;
-        let (incarnation, analyzer) = (info.incarnation, info.schema.analyzer);
+        let (incarnation, derivation) = (info.incarnation, info.schema.derivation());
         let version = self.version;
         let overlay = self.overlays.entry(incarnation).or_insert_with(|| Overlay {
-            analyzer,
+            derivation,
             parts: version.parts(incarnation, NEWEST),
             pending: Vec::new(),
             by_id: FxHashMap::default(),
@@ -231,7 +237,7 @@ impl<'a> Resolver<'a> {
             }
             document.time_ms = time_ms;
             overlay.kill(&patch.id)?;
-            let analysis = Analysis::of(schema.analyzer, &document.text);
+            let analysis = Analysis::of(schema.derivation(), &document);
             self.add(name, Arc::new(document), analysis)?;
         }
         Ok(Outcome { written, deleted: 0 })
@@ -386,6 +392,30 @@ impl Overlay {
                 let id = slot.take().expect("just seen").document.id.clone();
                 self.by_id.insert(id.clone(), None);
                 killed.insert(id);
+            }
+        }
+        Ok(killed)
+    }
+
+    /// Lets every document that matches a filter die, and returns how many did.
+    fn kill_where(&mut self, filter: &Filter) -> Result<u64> {
+        let mut killed = 0;
+        for part in 0..self.parts.parts.len() {
+            for row in self.parts.parts[part].matching(filter, self.parts.lsn)? {
+                let id: Box<str> = self.parts.parts[part].id(row)?.into();
+                // An id that this batch touched is dead here already, or was replaced.
+                if !self.by_id.contains_key(&id) {
+                    self.kill_stored(part, row)?;
+                    self.by_id.insert(id, None);
+                    killed += 1;
+                }
+            }
+        }
+        for slot in &mut self.pending {
+            if slot.as_ref().is_some_and(|r| matches(filter, &r.document)) {
+                let id = slot.take().expect("just seen").document.id.clone();
+                self.by_id.insert(id, None);
+                killed += 1;
             }
         }
         Ok(killed)

@@ -1,16 +1,28 @@
 //! One retriever over all parts of a collection at one lsn: the composing half of a search.
+//!
+//! A filter becomes the rows that match it, part by part, before anything is scored. It restricts which documents are answers, never the
+//! statistics that scores are made of nor the paths that a walk takes.
 
 use super::frequencies;
-use super::version::Parts;
+use super::version::{Part, Parts};
 use crate::document::check_vector;
 use crate::error::{Error, Result};
-use crate::options::{Schema, Scorer};
+use crate::graph::{self, query_entities};
+use crate::ids::Seq;
+use crate::options::{Schema, Scorer, limits};
 use crate::ranking::{RowAddress, Scored, TopK};
 use crate::text::{Analyzer, CorpusStatistics};
 use crate::vector::QueryVector;
+use roaring::RoaringBitmap;
 
-/// The `k` nearest vectors, by an exact scan. O(live vectors x dimension).
-pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], k: usize) -> Result<Vec<Scored>> {
+/// The rows that may be answers, by part; `None` when all may.
+pub(crate) type Admitted<'a> = Option<&'a [RoaringBitmap]>;
+
+/// A scan reads rows in order and several at once; reading one alone costs about as much as this many of a scan.
+const LONE_ROW_COST: u64 = 4;
+
+/// The `k` nearest vectors, by an exact scan. O(live vectors x dimension), or with few rows admitted O(those x dimension).
+pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], admitted: Admitted<'_>, k: usize) -> Result<Vec<Scored>> {
     check_vector("the query vector", vector)?;
     match schema.dimension {
         // Nothing has a vector yet.
@@ -25,30 +37,82 @@ pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], k: usize) 
     }
     let query = QueryVector::new(schema.metric, vector);
     let mut top = TopK::new(k);
-    let mut failure = None;
     for (i, part) in parts.parts.iter().enumerate() {
-        part.scan_vectors(&query, parts.lsn, |row, score| {
+        let mut failure = None;
+        let mut offer = |row: u32, score: f64| {
             if top.admits(score) {
                 match part.seq(row) {
                     Ok(seq) => top.offer(Scored { score, seq, address: RowAddress { part: i as u32, row } }),
                     Err(e) => failure = Some(e),
                 }
             }
-        })?;
-        if let Some(e) = failure.take() {
+        };
+        match admitted.map(|a| &a[i]) {
+            None => part.scan_vectors(&query, parts.lsn, &mut offer)?,
+            Some(rows) if rows.len() * LONE_ROW_COST < u64::from(part.row_count()) => part.score_rows(&query, rows, &mut offer)?,
+            Some(rows) => part.scan_vectors(&query, parts.lsn, |row, score| {
+                if rows.contains(row) {
+                    offer(row, score);
+                }
+            })?,
+        }
+        if let Some(e) = failure {
             return Err(e);
         }
     }
     Ok(top.into_sorted())
 }
 
-/// The `k` best texts by BM25, and a note when the scorer explains an empty answer. O(postings of the query's terms); the first `okapi`
-/// query of a snapshot that holds a very common term also reads every dictionary.
-pub(crate) fn text(parts: &Parts, schema: &Schema, query: &str, scorer: Scorer, k: usize) -> Result<Vec<Scored>> {
+/// The `k` best texts by BM25. O(postings of the query's terms); the first `okapi` query of a snapshot that holds a very common term also
+/// reads every dictionary.
+pub(crate) fn text(parts: &Parts, schema: &Schema, query: &str, scorer: Scorer, admitted: Admitted<'_>, k: usize) -> Result<Vec<Scored>> {
     let mut tokens = Vec::new();
     Analyzer::new(schema.analyzer).tokens(query, &mut |t: &str| tokens.push(t.to_string()));
     let totals = parts.totals();
     let statistics = CorpusStatistics { documents: totals.documents, tokens: totals.tokens };
     let mut average_idf = || frequencies::average_idf(parts, schema.analyzer, totals.documents);
-    crate::text::search(&parts.text(), &tokens, scorer, &statistics, &mut average_idf, k)
+    crate::text::search(&parts.text(admitted), &tokens, scorer, &statistics, &mut average_idf, k)
+}
+
+/// How a question's entities lead to documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// Documents that mention them, and with 2 also those that mention what stands beside them.
+    Hops(u32),
+    /// Personalised PageRank around them.
+    PageRank,
+}
+
+/// The `k` best documents by the entities of the query.
+pub(crate) fn graph(parts: &Parts, schema: &Schema, query: &str, walk: Walk, admitted: Admitted<'_>, k: usize) -> Result<Vec<Scored>> {
+    let forms = query_entities(query, schema.extractor);
+    let views = parts.graph()?;
+    let mut seq_of = |part: u32, row: u32| -> Result<Seq> { parts.parts[part as usize].seq(row) };
+    // Every document that is reached has a score; those that are not admitted go afterwards, so that none is missing at the end.
+    let reach = if admitted.is_some() { limits::K_MAX } else { k };
+    let mut hits = match walk {
+        Walk::Hops(hops) => graph::hops::search(&views, &forms, hops, &mut seq_of, reach)?,
+        Walk::PageRank => graph::walk::docsgpt(&views, &forms, &mut seq_of, reach)?,
+    };
+    if let Some(admitted) = admitted {
+        hits.retain(|h| admitted[h.address.part as usize].contains(h.address.row));
+        hits.truncate(k);
+    }
+    Ok(hits)
+}
+
+/// Scores some rows by the text retriever, without ranking all: for reranking.
+pub(crate) fn rows_only(parts: &Parts, rows: &[RowAddress]) -> Vec<RoaringBitmap> {
+    let mut admitted = vec![RoaringBitmap::new(); parts.parts.len()];
+    for address in rows {
+        admitted[address.part as usize].insert(address.row);
+    }
+    admitted
+}
+
+impl Part {
+    /// Whether this part is on disk.
+    pub(crate) fn is_segment(&self) -> bool {
+        matches!(self, Part::Segment(_))
+    }
 }

@@ -3,11 +3,13 @@
 use crate::docstore::RowsReader;
 use crate::error::{Error, Result};
 use crate::format::manifest::SegmentEntry;
+use crate::graph::GraphReader;
 use crate::ids::{Lsn, Seq, Uuid};
 use crate::io::names::FileName;
 use crate::io::{Bytes, Directory, File};
 use crate::memtable::Totals;
 use crate::memtable::deaths::{DeathLog, DeathMap};
+use crate::metadata::{MetadataIndex, MetadataReader};
 use crate::options::{IoMode, limits};
 use crate::segment::SegmentReader;
 use crate::text::TextReader;
@@ -56,6 +58,8 @@ pub(crate) struct Rooms {
     pub(crate) rows: RowsReader,
     pub(crate) text: Option<TextReader>,
     pub(crate) vectors: Option<VectorsReader>,
+    pub(crate) metadata: Option<MetadataReader>,
+    pub(crate) graph: Option<GraphReader>,
     /// Which rows died, and when.
     pub(crate) deaths: DeathMap,
     /// Dead document frequencies as of the stored tombstones: term ordinal and count, ordinals ascending.
@@ -157,7 +161,13 @@ impl SegmentHandle {
             dead.iter().for_each(|row| deaths.set(row, self.applied.0));
             dead_frequencies = frequencies;
         }
-        Ok(Rooms { rows, text, vectors, deaths, dead_frequencies })
+        let metadata = MetadataReader::open(&reader)?;
+        let graph = GraphReader::open(&reader)?;
+        let indexed = [metadata.as_ref().map(MetadataIndex::rows), graph.as_ref().map(GraphReader::rows)];
+        if let Some(found) = indexed.into_iter().flatten().find(|found| *found != rows.rows()) {
+            return differs("rows by its indexes", e.rows, u64::from(found));
+        }
+        Ok(Rooms { rows, text, vectors, metadata, graph, deaths, dead_frequencies })
     }
 
     /// What one row adds to the totals.

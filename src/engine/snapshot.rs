@@ -1,14 +1,17 @@
 //! A moment of the database, for reading.
 
 use super::resolve::no_collection;
+use super::search::Walk;
 use super::version::{Catalog, CollectionInfo, Parts, Version};
-use super::{frequencies, search};
+use super::{frequencies, search, sources};
 use crate::document::StoredDocument;
 use crate::error::{Error, Result};
+use crate::filter::Filter;
+use crate::graph::{self, EntityView, Neighbour};
 use crate::ids::{Generation, Lsn, Seq};
 use crate::options::{Schema, Scorer, limits};
 use crate::ranking::Scored;
-use std::collections::BTreeMap;
+use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// The database as it was at one commit. It stays readable and unchanged whatever is written, merged or removed meanwhile; it is cheap to
@@ -87,12 +90,18 @@ pub struct CollectionStats {
 }
 
 /// A source and what is stored of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceInfo {
     /// Its name.
     pub source: String,
     /// Documents.
     pub documents: u64,
+    /// Distinct entities that they mention.
+    pub entities: u64,
+    /// Bytes of their texts.
+    pub bytes: u64,
+    /// When the youngest of them was committed, in milliseconds since 1970 (UTC).
+    pub time_ms: u64,
 }
 
 impl Collection {
@@ -121,7 +130,7 @@ impl Collection {
 
     /// Every document in insertion order, without vectors (see [`Scan::with_vectors`]).
     pub fn scan(&self) -> Scan {
-        Scan { collection: self.clone(), part: 0, row: 0, vectors: false, scanner: None }
+        Scan { collection: self.clone(), part: 0, row: 0, vectors: false, admitted: None, scanner: None }
     }
 
     /// As [`Collection::scan`], from the first document after `seq` on: the cursor of an earlier scan. O(parts x log rows).
@@ -141,39 +150,131 @@ impl Collection {
         Ok(scan)
     }
 
-    /// The sources that have a document, in byte order. O(rows with a source).
-    pub fn sources(&self) -> Result<Vec<SourceInfo>> {
-        let mut all: BTreeMap<String, u64> = BTreeMap::new();
-        for part in &self.parts.parts {
-            part.for_each_source(self.parts.lsn, |source, rows| *all.entry(source.to_string()).or_default() += rows)?;
+    /// The number of documents that match a filter.
+    pub fn count_where(&self, filter: &Filter) -> Result<u64> {
+        if filter.is_empty() {
+            return Ok(self.count());
         }
-        Ok(all.into_iter().map(|(source, documents)| SourceInfo { source, documents }).collect())
+        Ok(self.parts.matching(filter)?.iter().map(RoaringBitmap::len).sum())
     }
 
-    /// Counts everything. O(terms + rows with a source).
+    /// The sources that have a document, in byte order. O(documents with a source): their entities and bytes are counted.
+    pub fn sources(&self) -> Result<Vec<SourceInfo>> {
+        sources::registry(&self.parts)
+    }
+
+    /// One source; `None` when no document has it. O(its documents).
+    pub fn source(&self, name: &str) -> Result<Option<SourceInfo>> {
+        sources::one(&self.parts, name)
+    }
+
+    /// The documents of a source, in insertion order, without vectors. O(its documents).
+    pub fn documents_of_source(&self, name: &str) -> Result<Vec<StoredDocument>> {
+        let mut documents = Vec::new();
+        for part in &self.parts.parts {
+            for row in part.source_rows(name, self.parts.lsn)? {
+                documents.push(part.document(row, false)?);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Counts everything but co-occurring pairs of entities. O(terms + mentions + rows with a source).
     pub fn stats(&self) -> Result<CollectionStats> {
         let totals = self.parts.totals();
+        let graph = graph::counts(&self.parts.graph()?)?;
         Ok(CollectionStats {
             documents: totals.documents,
-            sources: self.sources()?.len() as u64,
+            sources: sources::count(&self.parts)?,
             vectors: totals.vectors,
             terms: frequencies::distinct_terms(&self.parts, self.info.schema.analyzer)?,
             tokens: totals.tokens,
-            segments: self.parts.parts.iter().filter(|p| matches!(p, super::version::Part::Segment(_))).count() as u64,
-            ..CollectionStats::default()
+            entities: graph.entities,
+            mentions: graph.mentions,
+            relations: graph.relations,
+            segments: self.parts.parts.iter().filter(|p| p.is_segment()).count() as u64,
         })
     }
 
-    /// The `k` documents whose vectors are nearest to `vector`, exactly. See [`crate::options::Metric`] for the scores.
-    pub fn nearest(&self, vector: &[f32], k: usize) -> Result<Vec<Scored>> {
-        check_k(k)?;
-        search::vectors(&self.parts, &self.info.schema, vector, k)
+    /// Pairs of entities that some document mentions both of. O(the sum over all documents of the square of their entities).
+    pub fn cooccurrences(&self) -> Result<u64> {
+        Ok(graph::statistics(&self.parts.graph()?)?.cooccurrences)
     }
 
-    /// The `k` documents whose texts score best for `query`, by `scorer` or the collection's own.
-    pub fn best_texts(&self, query: &str, scorer: Option<Scorer>, k: usize) -> Result<Vec<Scored>> {
+    /// The entity of this name, in whatever spelling; `None` when no document mentions or relates it.
+    pub fn entity(&self, name: &str) -> Result<Option<EntityView>> {
+        graph::entity(&self.parts.graph()?, name)
+    }
+
+    /// The entities that relations or shared documents join to this one, the strongest first.
+    pub fn neighbours(&self, name: &str) -> Result<Vec<Neighbour>> {
+        graph::neighbours(&self.parts.graph()?, name)
+    }
+
+    /// Personalised PageRank over every entity and the undirected relations between them, at alpha 0.85 to a change below 1e-12. Seeds are
+    /// names with weights of at least 0; all zero, or none, means all entities alike. Highest first, then by name.
+    ///
+    /// # Errors
+    /// `NotFound` for a seed that does not exist; `InvalidArgument` for a weight that is negative or not finite.
+    pub fn pagerank(&self, seeds: &[(String, f64)]) -> Result<Vec<(String, f64)>> {
+        let views = self.parts.graph()?;
+        let whole = graph::whole(&views, false)?;
+        let mut weights = vec![0.0; whole.keys.len()];
+        for (name, weight) in seeds {
+            if !(weight.is_finite() && *weight >= 0.0) {
+                return Err(Error::InvalidArgument(format!("the weight of seed {name:?} is a finite number of at least 0, not {weight}")));
+            }
+            let node = whole.node(name).ok_or_else(|| Error::NotFound(format!("entity {name:?} in collection {:?}", self.name())))?;
+            weights[node] += weight;
+        }
+        let ranks = graph::ppr::personalized_pagerank(&whole.adjacency, &weights, graph::walk::ALPHA);
+        let mut ranked: Vec<(String, f64)> = whole.keys.iter().map(|k| k.to_string()).zip(ranks).collect();
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        Ok(ranked)
+    }
+
+    /// Of each part, the rows that match; `None` without a filter.
+    fn admitted(&self, filter: Option<&Filter>) -> Result<Option<Vec<RoaringBitmap>>> {
+        filter.filter(|f| !f.is_empty()).map(|f| self.parts.matching(f)).transpose()
+    }
+
+    /// The `k` documents whose vectors are nearest to `vector`, exactly, of those that match `filter`. See [`crate::options::Metric`] for the
+    /// scores.
+    pub fn nearest(&self, vector: &[f32], filter: Option<&Filter>, k: usize) -> Result<Vec<Scored>> {
         check_k(k)?;
-        search::text(&self.parts, &self.info.schema, query, scorer.unwrap_or(self.info.schema.scorer), k)
+        search::vectors(&self.parts, &self.info.schema, vector, self.admitted(filter)?.as_deref(), k)
+    }
+
+    /// The `k` documents whose texts score best for `query`, by `scorer` or the collection's own, of those that match `filter`.
+    pub fn best_texts(&self, query: &str, scorer: Option<Scorer>, filter: Option<&Filter>, k: usize) -> Result<Vec<Scored>> {
+        check_k(k)?;
+        let scorer = scorer.unwrap_or(self.info.schema.scorer);
+        search::text(&self.parts, &self.info.schema, query, scorer, self.admitted(filter)?.as_deref(), k)
+    }
+
+    /// The `k` documents that lie nearest to the query's entities: those that mention them, and with 2 `hops` those that mention what stands
+    /// beside them too.
+    pub fn nearest_by_graph(&self, query: &str, hops: u32, filter: Option<&Filter>, k: usize) -> Result<Vec<Scored>> {
+        check_k(k)?;
+        search::graph(&self.parts, &self.info.schema, query, Walk::Hops(hops), self.admitted(filter)?.as_deref(), k)
+    }
+
+    /// The `k` documents that rank highest by personalised PageRank around the query's entities.
+    pub fn best_by_pagerank(&self, query: &str, filter: Option<&Filter>, k: usize) -> Result<Vec<Scored>> {
+        check_k(k)?;
+        search::graph(&self.parts, &self.info.schema, query, Walk::PageRank, self.admitted(filter)?.as_deref(), k)
+    }
+
+    /// What the text retriever says of these hits alone; those without a term of the query are left out.
+    pub(crate) fn text_scores_of(&self, query: &str, scorer: Option<Scorer>, hits: &[Scored]) -> Result<Vec<Scored>> {
+        let rows = search::rows_only(&self.parts, &hits.iter().map(|h| h.address).collect::<Vec<_>>());
+        search::text(&self.parts, &self.info.schema, query, scorer.unwrap_or(self.info.schema.scorer), Some(&rows), hits.len())
+    }
+
+    /// What the vector retriever says of these hits alone; those without a vector are left out.
+    pub(crate) fn vector_scores_of(&self, vector: &[f32], hits: &[Scored]) -> Result<Vec<Scored>> {
+        let rows = search::rows_only(&self.parts, &hits.iter().map(|h| h.address).collect::<Vec<_>>());
+        search::vectors(&self.parts, &self.info.schema, vector, Some(&rows), hits.len())
     }
 
     /// The document of a hit, without its vector.
@@ -202,6 +303,8 @@ pub struct Scan {
     part: usize,
     row: u32,
     vectors: bool,
+    /// Of each part, the rows to give; all when absent.
+    admitted: Option<Vec<RoaringBitmap>>,
     /// The decoder of the current part, which keeps the block it decoded last.
     scanner: Option<(usize, crate::docstore::RowsScanner)>,
 }
@@ -211,6 +314,24 @@ impl Scan {
     pub fn with_vectors(mut self, vectors: bool) -> Scan {
         self.vectors = vectors;
         self
+    }
+
+    /// Gives only documents that match a filter. A filter that few match costs what those few cost.
+    pub fn filtered(mut self, filter: &Filter) -> Result<Scan> {
+        self.admitted = self.collection.admitted(Some(filter))?;
+        Ok(self)
+    }
+
+    /// The next row to look at, if the part has one.
+    fn next_row(&self, rows: u32) -> Option<u32> {
+        match &self.admitted {
+            None => Some(self.row).filter(|row| *row < rows),
+            Some(admitted) => {
+                let mut after = admitted[self.part].iter();
+                after.advance_to(self.row);
+                after.next()
+            }
+        }
     }
 
     fn read(&mut self, part: usize, row: u32) -> Result<(Seq, StoredDocument)> {
@@ -239,12 +360,11 @@ impl Iterator for Scan {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let part = self.collection.parts.parts.get(self.part)?;
-            if self.row >= part.row_count() {
+            let Some(row) = self.next_row(part.row_count()) else {
                 (self.part, self.row) = (self.part + 1, 0);
                 continue;
-            }
-            let row = self.row;
-            self.row += 1;
+            };
+            self.row = row + 1;
             match part.visible(row, self.collection.parts.lsn) {
                 Ok(true) => return Some(self.read(self.part, row)),
                 Ok(false) => {}

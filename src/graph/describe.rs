@@ -117,6 +117,24 @@ fn shared(a: &[(u32, u32)], b: &[(u32, u32)]) -> u64 {
     few.iter().filter(|d| many.binary_search(d).is_ok()).count() as u64
 }
 
+/// As [`statistics`], without the pairs. O(edges).
+pub fn counts<P: GraphPart>(parts: &[P]) -> Result<GraphStatistics> {
+    let union = Union::all(parts)?;
+    let mut counts = GraphStatistics::default();
+    for entity in 0..union.len() {
+        let documents = union.documents(entity)?.len() as u64;
+        let mut related = false;
+        union.for_each_relation(entity, &mut |_, edge| {
+            related = true;
+            counts.relations += u64::from(edge.outgoing);
+        })?;
+        counts.mentions += documents;
+        counts.entities += u64::from(documents > 0);
+        counts.nodes += u64::from(documents > 0 || related);
+    }
+    Ok(counts)
+}
+
 /// Counts over all parts. O(the sum over all documents of the square of the entities that they mention).
 pub fn statistics<P: GraphPart>(parts: &[P]) -> Result<GraphStatistics> {
     let union = Union::all(parts)?;

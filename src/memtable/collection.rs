@@ -1,30 +1,47 @@
 //! The committed, unflushed rows of one collection, searchable at once.
 
 use super::append::AppendVec;
+use super::graph::MemGraph;
+use super::metadata::MemMetadata;
 use super::deaths::{ALIVE, DeathLog};
 use super::postings::{Names, PostingList};
 use super::{Totals, visible};
 use crate::document::StoredDocument;
 use crate::ids::{Lsn, Seq};
-use crate::options::AnalyzerKind;
+use crate::graph::{Mention, mentions};
+use crate::metadata::{Keys, keys};
+use crate::options::{AnalyzerKind, Derivation};
 use crate::text::Analyzer;
 use crate::vector::kernel::inverse_norm;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the analyzer found in one text. Made before the writer's lock is taken: it is the costly part of a put.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What is derived from one document. Made before the writer's lock is taken: it is the costly part of a put.
+#[derive(Debug, Clone, Default)]
 pub struct Analysis {
     /// Tokens, repeats counted.
     pub tokens: u32,
     /// Each distinct term with its count, in order of first appearance.
     pub terms: Vec<(Box<str>, u32)>,
+    /// The entities that it mentions.
+    pub mentions: Vec<Mention>,
+    /// The keys of its metadata.
+    pub keys: Keys,
 }
 
 impl Analysis {
-    /// Counts the tokens of `text`.
-    pub fn of(analyzer: AnalyzerKind, text: &str) -> Analysis {
+    /// Everything that is derived from a document.
+    pub fn of(derivation: Derivation, document: &StoredDocument) -> Analysis {
+        Analysis {
+            mentions: mentions(document.entities.as_deref(), &document.text, derivation.extractor),
+            keys: document.metadata.as_ref().map(keys).unwrap_or_default(),
+            ..Analysis::of_text(derivation.analyzer, &document.text)
+        }
+    }
+
+    /// Counts the tokens of `text`, and derives nothing else.
+    pub fn of_text(analyzer: AnalyzerKind, text: &str) -> Analysis {
         let mut analysis = Analysis::default();
         let mut index: FxHashMap<Box<str>, usize> = FxHashMap::default();
         Analyzer::new(analyzer).tokens(text, &mut |token: &str| {
@@ -87,30 +104,45 @@ impl MemRow {
 /// The rows of one collection between two freezes.
 #[derive(Debug)]
 pub struct MemCollection {
-    analyzer: AnalyzerKind,
+    derivation: Derivation,
     rows: AppendVec<MemRow>,
     ids: Names<u32>,
     sources: Names<Arc<PostingList>>,
     terms: Names<Arc<PostingList>>,
+    /// Made with the first entity or relation: most small collections have none, and an empty one is not small.
+    graph: OnceLock<Box<MemGraph>>,
+    metadata: MemMetadata,
     deaths: DeathLog,
 }
 
 impl MemCollection {
     /// No rows yet.
-    pub fn new(analyzer: AnalyzerKind) -> MemCollection {
+    pub fn new(derivation: Derivation) -> MemCollection {
         MemCollection {
-            analyzer,
+            derivation,
             rows: AppendVec::new(),
             ids: Names::new(),
             sources: Names::new(),
             terms: Names::new(),
+            graph: OnceLock::new(),
+            metadata: MemMetadata::new(),
             deaths: DeathLog::default(),
         }
     }
 
-    /// How its texts are cut.
-    pub fn analyzer(&self) -> AnalyzerKind {
-        self.analyzer
+    /// What is derived from its documents.
+    pub fn derivation(&self) -> Derivation {
+        self.derivation
+    }
+
+    /// The entities and relations of its rows, dead ones included.
+    pub fn graph(&self) -> Option<&MemGraph> {
+        self.graph.get().map(|g| &**g)
+    }
+
+    /// The metadata of its rows, dead ones included.
+    pub fn metadata(&self) -> &MemMetadata {
+        &self.metadata
     }
 
     /// Appends a row born at `birth`, with a seq above all before. Returns its row number and about how many bytes it takes. For one
@@ -129,6 +161,11 @@ impl MemCollection {
         if let Some(source) = &document.source {
             self.sources.push(source, row, 1);
         }
+        let relations = document.relations.as_deref().unwrap_or_default();
+        if !analysis.mentions.is_empty() || !relations.is_empty() {
+            bytes += self.graph.get_or_init(Box::default).add(row, &analysis.mentions, relations);
+        }
+        bytes += self.metadata.add_keys(row, &analysis.keys);
         let older = self.ids.get(&document.id);
         let id = document.id.clone();
         self.rows.push(MemRow {
@@ -186,7 +223,7 @@ impl MemCollection {
     }
 
     /// How many rows were born at or before `lsn`: they are the first ones.
-    fn rows_born_by(&self, lsn: Lsn) -> u32 {
+    pub fn rows_born_by(&self, lsn: Lsn) -> u32 {
         let (mut low, mut high) = (0u32, self.row_count());
         while low < high {
             let middle = low + (high - low) / 2;

@@ -185,3 +185,7 @@ impl GraphPart for MemGraph {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "graph_tests.rs"]
+mod tests;

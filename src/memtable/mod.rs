@@ -26,7 +26,7 @@ pub use collection::{Analysis, MemCollection, MemRow};
 pub use graph::MemGraph;
 
 use crate::ids::{Incarnation, Lsn};
-use crate::options::AnalyzerKind;
+use crate::options::Derivation;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::ops::{AddAssign, SubAssign};
@@ -80,11 +80,11 @@ impl Memtable {
     }
 
     /// The rows of one collection, made when it has none yet.
-    pub fn collection_or_new(&self, incarnation: Incarnation, analyzer: AnalyzerKind) -> Arc<MemCollection> {
+    pub fn collection_or_new(&self, incarnation: Incarnation, derivation: Derivation) -> Arc<MemCollection> {
         if let Some(found) = self.collection(incarnation) {
             return found;
         }
-        self.collections.write().entry(incarnation).or_insert_with(|| Arc::new(MemCollection::new(analyzer))).clone()
+        self.collections.write().entry(incarnation).or_insert_with(|| Arc::new(MemCollection::new(derivation))).clone()
     }
 
     /// Every collection with rows here, in the order of their incarnations.

@@ -86,7 +86,7 @@ impl PostingList {
 }
 
 /// Shards of a [`Names`] map: a resize moves one of them, and a reader waits for no more than that.
-const SHARDS: usize = 64;
+const SHARDS: usize = 16;
 
 /// A map from a string to a value, read by many while one writes.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<V: Clone> Names<V> {
 
     fn shard(&self, name: &str) -> &RwLock<FxHashMap<Box<str>, V>> {
         // The high bits: the shard's own table uses the low ones.
-        &self.shards[(FxBuildHasher.hash_one(name) >> 58) as usize % SHARDS]
+        &self.shards[(FxBuildHasher.hash_one(name) >> 60) as usize % SHARDS]
     }
 
     /// The value of `name`.

@@ -4,6 +4,7 @@ use super::append::AppendVec;
 use super::deaths::{ALIVE, DeathLog, DeathMap};
 use super::postings::PostingList;
 use super::*;
+use crate::options::Schema;
 use crate::document::StoredDocument;
 use crate::ids::Seq;
 
@@ -22,7 +23,7 @@ fn document(id: &str, text: &str) -> Arc<StoredDocument> {
 }
 
 fn append(c: &MemCollection, birth: u64, seq: u64, id: &str, text: &str) -> u32 {
-    c.append(Lsn(birth), Seq(seq), document(id, text), &Analysis::of(c.analyzer(), text)).0
+    c.append(Lsn(birth), Seq(seq), document(id, text), &Analysis::of_text(c.derivation().analyzer, text)).0
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn a_posting_list_gives_back_its_postings_at_every_length() {
 
 #[test]
 fn a_reader_sees_the_rows_of_its_lsn_and_no_others() {
-    let c = MemCollection::new(AnalyzerKind::Word);
+    let c = MemCollection::new(Schema::default().derivation());
     let a = append(&c, 1, 10, "a", "red fox");
     append(&c, 2, 11, "b", "blue");
     c.kill(a, Lsn(3));
@@ -66,7 +67,7 @@ fn a_reader_sees_the_rows_of_its_lsn_and_no_others() {
 
 #[test]
 fn an_undone_commit_leaves_no_trace_even_when_its_lsn_is_used_again() {
-    let c = MemCollection::new(AnalyzerKind::Word);
+    let c = MemCollection::new(Schema::default().derivation());
     let a = append(&c, 1, 1, "a", "x");
     for round in 0..2u64 {
         c.kill(a, Lsn(2));
@@ -83,7 +84,7 @@ fn an_undone_commit_leaves_no_trace_even_when_its_lsn_is_used_again() {
 
 #[test]
 fn a_commit_after_an_undone_group_is_found_by_every_search() {
-    let c = MemCollection::new(AnalyzerKind::Word);
+    let c = MemCollection::new(Schema::default().derivation());
     let a = append(&c, 1, 1, "a", "x");
     // A group of three commits, the last of which replaces a row of the first.
     let b = append(&c, 2, 2, "b", "y");
@@ -104,7 +105,7 @@ fn a_commit_after_an_undone_group_is_found_by_every_search() {
 
 #[test]
 fn several_commits_undone_at_once_leave_no_trace_when_their_lsns_are_used_again_one_by_one() {
-    let c = MemCollection::new(AnalyzerKind::Word);
+    let c = MemCollection::new(Schema::default().derivation());
     let a = append(&c, 1, 1, "a", "x");
     append(&c, 2, 2, "b", "x");
     append(&c, 4, 3, "c", "x");
@@ -145,7 +146,7 @@ fn a_death_map_answers_for_every_lsn() {
 
 #[test]
 fn an_undone_group_leaves_the_births_and_deaths_of_later_commits_in_order() {
-    let c = MemCollection::new(AnalyzerKind::Word);
+    let c = MemCollection::new(Schema::default().derivation());
     let a = append(&c, 1, 1, "a", "x");
     // Three commits of one group, of lsns 2 to 4, are taken back together.
     append(&c, 2, 2, "b", "y");

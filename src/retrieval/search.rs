@@ -4,6 +4,7 @@ use super::fusion::{WeightedList, reciprocal_rank_fusion};
 use crate::document::Metadata;
 use crate::engine::Collection;
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::ids::Seq;
 use crate::options::Scorer;
 use crate::ranking::Scored;
@@ -20,7 +21,11 @@ pub enum Mode {
     Vector,
     /// Best texts.
     Text,
-    /// Both, fused by reciprocal rank. Without a query vector, or without a query text, the other one alone; the result says so.
+    /// Documents that mention the query's entities, and those one step on.
+    Graph,
+    /// Documents by personalised PageRank around the query's entities.
+    Ppr,
+    /// Several of these, fused by reciprocal rank: see [`Legs`]. A leg that lacks its query vector or text is left out; the result says so.
     #[default]
     Hybrid,
 }
@@ -31,6 +36,8 @@ impl Mode {
         match self {
             Mode::Vector => "vector",
             Mode::Text => "text",
+            Mode::Graph => "graph",
+            Mode::Ppr => "ppr",
             Mode::Hybrid => "hybrid",
         }
     }
@@ -48,8 +55,10 @@ impl FromStr for Mode {
         match s {
             "vector" => Ok(Mode::Vector),
             "text" => Ok(Mode::Text),
+            "graph" => Ok(Mode::Graph),
+            "ppr" => Ok(Mode::Ppr),
             "hybrid" => Ok(Mode::Hybrid),
-            _ => Err(Error::InvalidArgument(format!("{s:?} is not a mode; known: vector, text, hybrid"))),
+            _ => Err(Error::InvalidArgument(format!("{s:?} is not a mode; known: vector, text, graph, ppr, hybrid"))),
         }
     }
 }
@@ -65,11 +74,51 @@ pub struct Fusion {
     pub vector_weight: f64,
     /// Weight of the text list. Default 1.
     pub text_weight: f64,
+    /// Weight of the graph list. Default 1.
+    pub graph_weight: f64,
+}
+
+/// The retrievers that mode `hybrid` fuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Legs {
+    /// Nearest vectors.
+    pub vector: bool,
+    /// Best texts.
+    pub text: bool,
+    /// The entity graph, as mode `graph`.
+    pub graph: bool,
+}
+
+impl Default for Legs {
+    fn default() -> Self {
+        Legs { vector: true, text: true, graph: false }
+    }
+}
+
+/// The retriever whose scores rerank the first 50 hits of modes `graph` and `ppr`: each score is multiplied by 0.5 plus that retriever's score
+/// of the document over the greatest one among the 50 (0 without one).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rerank {
+    /// The vector retriever; needs a query vector.
+    Dense,
+    /// The text retriever.
+    Text,
+}
+
+impl FromStr for Rerank {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Rerank> {
+        match s {
+            "dense" => Ok(Rerank::Dense),
+            "text" => Ok(Rerank::Text),
+            _ => Err(Error::InvalidArgument(format!("{s:?} is no reranking; known: dense, text"))),
+        }
+    }
 }
 
 impl Default for Fusion {
     fn default() -> Self {
-        Fusion { constant: 60.0, candidates: None, vector_weight: 1.0, text_weight: 1.0 }
+        Fusion { constant: 60.0, candidates: None, vector_weight: 1.0, text_weight: 1.0, graph_weight: 1.0 }
     }
 }
 
@@ -79,7 +128,7 @@ impl Default for Fusion {
 /// use triune::{Mode, Search};
 /// let search = Search { query: Some("torn tail".into()), mode: Mode::Text, k: 3, ..Search::default() };
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Search {
     /// The question as text.
     pub query: Option<String>,
@@ -93,6 +142,15 @@ pub struct Search {
     pub exact: bool,
     /// The text scorer; the collection's own when absent.
     pub scorer: Option<Scorer>,
+    /// Restricts the documents that are answers, never the statistics behind scores. There are min(k, matching documents that a retriever
+    /// reaches) hits.
+    pub filter: Option<Filter>,
+    /// Steps of the graph retriever, 1 or 2. Default: 2.
+    pub hops: u32,
+    /// What mode `hybrid` fuses. Default: vector and text.
+    pub legs: Legs,
+    /// Reranks modes `graph` and `ppr`. Default: not at all.
+    pub rerank: Option<Rerank>,
     /// How lists are fused.
     pub fusion: Fusion,
     /// Whether hits carry text and metadata. Default: true.
@@ -110,6 +168,10 @@ impl Default for Search {
             k: 10,
             exact: false,
             scorer: None,
+            filter: None,
+            hops: 2,
+            legs: Legs::default(),
+            rerank: None,
             fusion: Fusion::default(),
             bodies: true,
             explain: false,
@@ -120,7 +182,7 @@ impl Default for Search {
 /// What one retriever said of a hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetrieverRank {
-    /// `"vector"` or `"text"`.
+    /// `"vector"`, `"text"`, `"graph"` or `"ppr"`.
     pub name: &'static str,
     /// Its place in that retriever's list, from 0.
     pub rank: usize,
@@ -133,7 +195,8 @@ pub struct RetrieverRank {
 pub struct Hit {
     /// Its id.
     pub id: String,
-    /// Cosine, inner product or negated squared distance in mode `vector`; BM25 in mode `text`; the fused score, which is positive, in `hybrid`.
+    /// Cosine, inner product or negated squared distance in mode `vector`; BM25 in mode `text`; what its mentions add up to in `graph`, and its
+    /// share of rank in `ppr`, both positive; the fused score, which is positive, in `hybrid`.
     pub score: f64,
     /// Its place, from 0.
     pub rank: usize,
@@ -195,30 +258,76 @@ impl Collection {
     }
 
     fn lists(&self, search: &Search, notes: &mut Vec<String>) -> Result<Vec<List>> {
-        let (query, vector) = (search.query.as_deref(), search.vector.as_deref());
-        let (wants_vector, wants_text) = match search.mode {
-            Mode::Vector => (true, false),
-            Mode::Text => (false, true),
-            Mode::Hybrid => (vector.is_some(), query.is_some()),
+        match search.mode {
+            Mode::Vector => Ok(vec![self.vector_leg(search, search.k)?]),
+            Mode::Text => Ok(vec![self.text_leg(search, search.k)?]),
+            Mode::Graph => Ok(vec![self.graph_leg(search, search.k)?]),
+            Mode::Ppr => Ok(vec![self.pagerank_leg(search)?]),
+            Mode::Hybrid => self.legs(search, notes),
+        }
+    }
+
+    /// The lists that a hybrid search fuses.
+    fn legs(&self, search: &Search, notes: &mut Vec<String>) -> Result<Vec<List>> {
+        let (legs, query, vector) = (search.legs, search.query.is_some(), search.vector.is_some());
+        let wanted = [("vector", legs.vector, vector), ("text", legs.text, query), ("graph", legs.graph, query)];
+        let taking: Vec<&str> = wanted.iter().filter(|(_, wanted, can)| *wanted && *can).map(|(name, ..)| *name).collect();
+        for (name, _, _) in wanted.iter().filter(|(_, wanted, can)| *wanted && !*can) {
+            let lacks = if *name == "vector" { "query vector" } else { "query text" };
+            let others = if taking.is_empty() { "no retriever takes part".into() } else { format!("taking part: {}", taking.join(", ")) };
+            notes.push(format!("hybrid search without a {lacks}: the {name} retriever is left out; {others}"));
+        }
+        let k = if taking.len() > 1 { candidates(search) } else { search.k };
+        let leg = |name: &str| match name {
+            "vector" => self.vector_leg(search, k),
+            "text" => self.text_leg(search, k),
+            _ => self.graph_leg(search, k),
         };
-        if search.mode == Mode::Hybrid && wants_vector != wants_text {
-            let (took, lacks) = if wants_text { ("text", "query vector") } else { ("vector", "query text") };
-            notes.push(format!("hybrid search without a {lacks}: only the {took} retriever takes part"));
-        }
-        let k = match search.mode {
-            Mode::Hybrid if wants_vector && wants_text => candidates(search),
-            Mode::Vector | Mode::Text | Mode::Hybrid => search.k,
+        taking.into_iter().map(leg).collect()
+    }
+
+    fn vector_leg(&self, search: &Search, k: usize) -> Result<List> {
+        let vector = search.vector.as_deref().ok_or_else(|| Error::InvalidArgument("mode vector needs a query vector".into()))?;
+        Ok(List { name: "vector", weight: search.fusion.vector_weight, hits: self.nearest(vector, search.filter.as_ref(), k)? })
+    }
+
+    fn text_leg(&self, search: &Search, k: usize) -> Result<List> {
+        let hits = self.best_texts(needed(search)?, search.scorer, search.filter.as_ref(), k)?;
+        Ok(List { name: "text", weight: search.fusion.text_weight, hits })
+    }
+
+    fn graph_leg(&self, search: &Search, k: usize) -> Result<List> {
+        let reach = if search.mode == Mode::Graph { reach(search) } else { k };
+        let hits = self.nearest_by_graph(needed(search)?, search.hops, search.filter.as_ref(), reach)?;
+        Ok(List { name: "graph", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)? })
+    }
+
+    fn pagerank_leg(&self, search: &Search) -> Result<List> {
+        let hits = self.best_by_pagerank(needed(search)?, search.filter.as_ref(), reach(search))?;
+        Ok(List { name: "ppr", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)? })
+    }
+
+    /// Multiplies the first hits of a graph retriever by what another retriever says of them.
+    fn reranked(&self, search: &Search, mut hits: Vec<Scored>) -> Result<Vec<Scored>> {
+        let Some(rerank) = search.rerank.filter(|_| matches!(search.mode, Mode::Graph | Mode::Ppr)) else { return Ok(hits) };
+        let first = hits.len().min(RERANKED);
+        let scores = match rerank {
+            Rerank::Text => self.text_scores_of(needed(search)?, search.scorer, &hits[..first])?,
+            Rerank::Dense => {
+                let vector = search.vector.as_deref();
+                let vector = vector.ok_or_else(|| Error::InvalidArgument("reranking by dense needs a query vector".into()))?;
+                self.vector_scores_of(vector, &hits[..first])?
+            }
         };
-        let mut lists = Vec::with_capacity(2);
-        if wants_vector {
-            let vector = vector.ok_or_else(|| Error::InvalidArgument("mode vector needs a query vector".into()))?;
-            lists.push(List { name: "vector", weight: search.fusion.vector_weight, hits: self.nearest(vector, k)? });
+        let greatest = scores.iter().map(|s| s.score).fold(0.0, f64::max);
+        let by_seq: FxHashMap<Seq, f64> = scores.iter().map(|s| (s.seq, s.score)).collect();
+        for hit in &mut hits[..first] {
+            let score = by_seq.get(&hit.seq).copied().unwrap_or(0.0);
+            hit.score *= 0.5 + if greatest > 0.0 { (score / greatest).max(0.0) } else { 0.0 };
         }
-        if wants_text {
-            let query = query.ok_or_else(|| Error::InvalidArgument("mode text needs a query".into()))?;
-            lists.push(List { name: "text", weight: search.fusion.text_weight, hits: self.best_texts(query, search.scorer, k)? });
-        }
-        Ok(lists)
+        hits[..first].sort_by(Scored::ranking);
+        hits.truncate(search.k);
+        Ok(hits)
     }
 
     fn hit(&self, search: &Search, rank: usize, ranked: Ranked) -> Result<Hit> {
@@ -290,6 +399,18 @@ fn fused(lists: &[List], fusion: &Fusion, k: usize) -> Vec<Ranked> {
     ranked.collect()
 }
 
+/// Hits that are reranked.
+const RERANKED: usize = 50;
+
+/// How many hits of a graph retriever are needed: reranking looks at more than it returns.
+fn reach(search: &Search) -> usize {
+    if search.rerank.is_some() { search.k.max(RERANKED) } else { search.k }
+}
+
+fn needed(search: &Search) -> Result<&str> {
+    search.query.as_deref().ok_or_else(|| Error::InvalidArgument(format!("mode {} needs a query", search.mode)))
+}
+
 fn candidates(search: &Search) -> usize {
     search.fusion.candidates.unwrap_or((search.k.saturating_mul(2)).clamp(20, 500)).max(search.k)
 }
@@ -302,7 +423,7 @@ fn check(search: &Search) -> Result<()> {
     if !(f.constant.is_finite() && f.constant > 0.0) {
         return Err(Error::InvalidArgument(format!("the fusion constant is a positive number; {} was given", f.constant)));
     }
-    for (name, weight) in [("vector", f.vector_weight), ("text", f.text_weight)] {
+    for (name, weight) in [("vector", f.vector_weight), ("text", f.text_weight), ("graph", f.graph_weight)] {
         if !(weight.is_finite() && weight >= 0.0) {
             return Err(Error::InvalidArgument(format!("the {name} weight is a finite number of at least 0; {weight} was given")));
         }

@@ -26,6 +26,12 @@ pub trait TextPart {
 
     /// The seq of a row.
     fn seq(&self, row: u32) -> Result<Seq>;
+
+    /// Whether a row may be an answer. A row that may not counts in every statistic all the same.
+    fn admits(&self, row: u32) -> bool {
+        let _ = row;
+        true
+    }
 }
 
 /// Totals over the live documents of a snapshot's collection.
@@ -194,8 +200,8 @@ impl<P: TextPart> PartScan<'_, P> {
                     Scorer::Lucene => true,
                     Scorer::Okapi => score > 0.0,
                 };
-                if answers && top.admits(score) {
-                    let row = window.base + at as u32;
+                let row = window.base + at as u32;
+                if answers && top.admits(score) && self.part.admits(row) {
                     top.offer(Scored { score, seq: self.part.seq(row)?, address: RowAddress { part: self.index, row } });
                 }
             }

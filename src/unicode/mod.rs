@@ -20,11 +20,10 @@ pub fn is_word(c: char) -> bool {
 
 /// Whether `c` is white space, as Python's `\s` takes it: Unicode's White_Space, and U+001C to U+001F.
 pub fn is_space(c: char) -> bool {
-    match u32::from(c) {
-        0x9..=0xd | 0x1c..=0x20 | 0x85 | 0xa0 => true,
-        0x1680 | 0x2000..=0x200a | 0x2028 | 0x2029 | 0x202f | 0x205f | 0x3000 => true,
-        _ => false,
-    }
+    matches!(
+        u32::from(c),
+        0x9..=0xd | 0x1c..=0x20 | 0x85 | 0xa0 | 0x1680 | 0x2000..=0x200a | 0x2028 | 0x2029 | 0x202f | 0x205f | 0x3000
+    )
 }
 
 /// The text in lower case: Python's `str.lower()`. U+0130 becomes an i and a combining dot; a capital sigma looks at its neighbours.

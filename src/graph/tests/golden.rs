@@ -67,3 +67,38 @@ fn the_golden_graph_answers_at_any_layout_whatever_died() {
     }
     assert!(queries > 40, "{queries} queries");
 }
+
+#[test]
+fn the_golden_ranks_come_out_of_entities_and_relations_of_documents() {
+    let mut cases = 0;
+    for line in include_str!("../../../tests/golden/ppr.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).expect("a golden line is JSON");
+        let number = |v: &Value| v.as_f64().expect("a number");
+        let name = |v: &Value| format!("Node {}", number(v));
+        let list = |key: &str| case[key].as_array().expect("a list").clone();
+        let nodes = number(&case["nodes"]) as u32;
+        let mention = |i: u32| {
+            let name = format!("Node {i}");
+            let mentions = vec![Mention { key: key(&name), name: name.into(), occurrences: 1, variants: 1 }];
+            Doc { mentions, ..Doc::default() }
+        };
+        let relation = |e: &Value| {
+            let relations = vec![Relation::new(name(&e[0]), name(&e[1])).weight(number(&e[2]))];
+            Doc { relations, ..Doc::default() }
+        };
+        let docs: Vec<Doc> = (0..nodes).map(mention).chain(list("edges").iter().map(relation)).collect();
+        for layout in layouts(docs.len()) {
+            let parts = spread(&docs, &layout);
+            let graph = whole(&live(&parts), false).expect("gathers");
+            let mut seeds = vec![0.0; graph.keys.len()];
+            list("seeds").iter().for_each(|s| seeds[graph.node(&name(&s[0])).expect("a node")] = number(&s[1]));
+            let ranks = ppr::personalized_pagerank(&graph.adjacency, &seeds, number(&case["alpha"]));
+            for (node, expected) in list("scores").iter().map(number).enumerate() {
+                let rank = ranks[graph.node(&format!("node {node}")).expect("a node")];
+                assert!((rank - expected).abs() <= 1e-11 + 1e-9 * expected, "case {cases}, node {node}: {rank}, expected {expected}");
+            }
+        }
+        cases += 1;
+    }
+    assert_eq!(cases, 20);
+}

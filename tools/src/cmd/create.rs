@@ -2,7 +2,7 @@
 
 use crate::args::{CreateArgs, ExtractorName};
 use crate::output::{Failure, Out, Outcome};
-use triune::{Database, Error, ErrorCode, Schema};
+use triune::{Database, Error, ErrorCode, ExtractorKind, Schema};
 
 pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     // Everything is checked before the first file is made.
@@ -43,6 +43,7 @@ fn schema(args: &CreateArgs) -> Outcome<Schema> {
         metric: args.metric.into(),
         analyzer: args.analyzer.parse()?,
         scorer: args.scorer.into(),
+        extractor: ExtractorKind::None,
         ..Schema::default()
     };
     if let Some(key) = &args.source_key {
