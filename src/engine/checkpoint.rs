@@ -33,9 +33,17 @@ pub(crate) struct Prepared {
 }
 
 impl Core {
-    /// Brings everything committed so far into segments.
+    /// Brings everything committed so far into segments. On a full disk the spare room is given for it, since it frees logs and files.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let _maintenance = self.maintenance.lock();
+        let result = self.checkpoint_once();
+        if !matches!(result, Err(Error::DiskFull(_))) || self.writer.lock().poisoned.is_some() || !self.give_up_ballast() {
+            return result;
+        }
+        self.checkpoint_once().inspect_err(|_| self.refill_ballast())
+    }
+
+    fn checkpoint_once(&self) -> Result<()> {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;

