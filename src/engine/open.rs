@@ -59,17 +59,21 @@ pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(
     let core = core(dir, options, loaded, witness, Some(lock), None)?;
     drop(_opening);
     if report.replayed_commits > 0 {
-        let bytes: usize = core.writer.lock().version.memtables().map(|m| m.bytes()).sum();
-        core.checkpoint_recovered().map_err(|e| match e {
-            Error::DiskFull(what) => Error::DiskFull(format!(
-                "{what}. Recovering {} commits needs about {} bytes of room; none of them is lost. Make room and open again, or open for reading",
-                report.replayed_commits,
-                bytes + RECOVERY_BYTES
-            )),
-            other => other,
-        })?;
+        recover_into_files(&core, &report)?;
     }
     Ok((core, report))
+}
+
+/// Ends a recovery. Without room for it, says how much is needed.
+fn recover_into_files(core: &Core, report: &RecoveryReport) -> Result<()> {
+    let bytes: usize = core.writer.lock().version.memtables().map(|m| m.bytes()).sum();
+    let result = core.checkpoint_recovered();
+    let Err(Error::DiskFull(what)) = result else { return result };
+    Err(Error::DiskFull(format!(
+        "{what}. Recovering {} commits needs about {} bytes of room; none of them is lost. Make room and open again, or open for reading",
+        report.replayed_commits,
+        bytes + RECOVERY_BYTES
+    )))
 }
 
 /// Opens for reading: any number of processes, beside a writer.

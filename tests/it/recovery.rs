@@ -45,22 +45,59 @@ fn report(name: &str, tally: Tally, begun: std::time::Instant) {
     eprintln!("{name}: {tally:?}, {:?}", begun.elapsed());
 }
 
-macro_rules! survives {
-    ($($test:ident $workload:ident)+) => { $(#[test] fn $test() { survive(&workloads::$workload()); })+ };
+#[test]
+fn a_crash_after_any_operation_leaves_whole_commits() {
+    survive(&workloads::commits());
 }
 
-survives! {
-    a_crash_after_any_operation_leaves_whole_commits commits
-    nothing_acknowledged_is_lost_by_a_crash_after_any_operation mixed
-    commits_of_a_group_survive_a_crash groups
-    buffered_commits_survive_a_kill_and_leave_a_prefix_after_a_power_cut buffered
-    a_batch_too_large_for_a_record_survives_a_crash oversize
-    a_crash_while_logs_are_rotated_leaves_whole_commits rotation
-    a_crash_in_a_checkpoint_leaves_whole_commits checkpoints
-    a_crash_in_a_merge_leaves_whole_commits merges
-    a_crash_while_closing_leaves_whole_commits closes
-    a_crash_in_a_recovery_leaves_whole_commits recoveries
-    a_crash_in_a_compaction_leaves_whole_commits compactions
+#[test]
+fn nothing_acknowledged_is_lost_by_a_crash_after_any_operation() {
+    survive(&workloads::mixed());
+}
+
+#[test]
+fn commits_of_a_group_survive_a_crash() {
+    survive(&workloads::groups());
+}
+
+#[test]
+fn buffered_commits_survive_a_kill_and_leave_a_prefix_after_a_power_cut() {
+    survive(&workloads::buffered());
+}
+
+#[test]
+fn a_batch_too_large_for_a_record_survives_a_crash() {
+    survive(&workloads::oversize());
+}
+
+#[test]
+fn a_crash_while_logs_are_rotated_leaves_whole_commits() {
+    survive(&workloads::rotation());
+}
+
+#[test]
+fn a_crash_in_a_checkpoint_leaves_whole_commits() {
+    survive(&workloads::checkpoints());
+}
+
+#[test]
+fn a_crash_in_a_merge_leaves_whole_commits() {
+    survive(&workloads::merges());
+}
+
+#[test]
+fn a_crash_while_closing_leaves_whole_commits() {
+    survive(&workloads::closes());
+}
+
+#[test]
+fn a_crash_in_a_recovery_leaves_whole_commits() {
+    survive(&workloads::recoveries());
+}
+
+#[test]
+fn a_crash_in_a_compaction_leaves_whole_commits() {
+    survive(&workloads::compactions());
 }
 
 #[test]
