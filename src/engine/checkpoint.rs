@@ -33,9 +33,17 @@ pub(crate) struct Prepared {
 }
 
 impl Core {
-    /// Brings everything committed so far into segments.
+    /// Brings everything committed so far into segments. On a full disk the spare room is given for it, since it frees logs and files.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let _maintenance = self.maintenance.lock();
+        let result = self.checkpoint_once();
+        if !matches!(result, Err(Error::DiskFull(_))) || self.writer.lock().poisoned.is_some() || !self.give_up_ballast() {
+            return result;
+        }
+        self.checkpoint_once().inspect_err(|_| self.refill_ballast())
+    }
+
+    fn checkpoint_once(&self) -> Result<()> {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
@@ -67,7 +75,7 @@ impl Core {
         let sequence = self.files.next_number();
         let claim = self.files.claim(FileName::Wal(sequence));
         let made = WalWriter::create(&self.dir, self.database, sequence, w.lsn.next(), w.lsn, None);
-        let wal = match made.and_then(|wal| self.sync_directory().map(|()| wal)) {
+        let wal = match made {
             Ok(wal) => wal,
             Err(e) => {
                 let _ = self.dir.unlink(&FileName::Wal(sequence).to_string());
@@ -99,7 +107,7 @@ impl Core {
         prepared.files.into_iter().for_each(|f| self.files.discard(f));
     }
 
-    /// Writes and syncs everything that the next manifest names, except the manifest.
+    /// Writes and syncs everything that the next manifest names, except the manifest. The directory is synced once, with the manifest in it.
     fn prepare(&self) -> Result<Option<Prepared>> {
         let version = self.writer.lock().version.clone();
         let Some(last) = version.frozen.last().cloned() else { return Ok(None) };
@@ -135,8 +143,6 @@ impl Core {
             prepared.manifest.collections.push(entry);
         }
         tombstones.finish()?;
-        // Nothing is named before its file is synced and then the directory is.
-        self.sync_directory()?;
         for (_, handle) in &prepared.flushed {
             // Read back before it is named.
             handle.rooms()?;
@@ -188,6 +194,7 @@ impl Core {
         let number = self.files.next_number();
         let _claim = self.files.claim(FileName::Manifest(number));
         let written = write_manifest(self.dir.as_ref(), number, self.database, manifest);
+        // One sync for the names of the manifest and of all files that it names: nothing of them counts before a slot names the manifest.
         let (length, crc) = match written.and_then(|w| self.sync_directory().map(|()| w)) {
             Ok(written) => written,
             Err(e) => {

@@ -127,7 +127,6 @@ impl Core {
         merge_text(&texts, &Analyzer::new(plan.info.schema.analyzer), lengths, &mut out)?;
         fill(&mut entry, file.number(), out.finish()?);
         file.sync()?;
-        self.sync_directory()?;
         let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
         let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open, entry, Lsn(0), plan.lsn)?;
         self.check_conserved(&handle)?;
@@ -197,7 +196,6 @@ impl Core {
             let mut tombstones = Tombstones { core: self, lsn: applied, writer: None };
             tombstones.bring_up(&mut entry, &probe, &plan.info)?;
             tombstones.finish()?;
-            self.sync_directory()?;
             let all_dead = entry.tombstones.as_ref().is_some_and(|t| t.dead == entry.rows);
             replacement = Some(entry).filter(|_| !all_dead);
         }

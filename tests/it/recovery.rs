@@ -7,18 +7,25 @@
 //! | `probe.rs` | looks at the disk before each operation |
 //! | `oracle.rs` | what must hold of every image |
 //! | `sweep.rs` | all images of all moments |
+//! | `faults.rs` | operations that fail, and full disks |
+//! | `teeth.rs` | syncs that are left out, which all this must notice |
+//!
+//! `TRIUNE_SWEEP=full` looks at more of everything: `docs/testing.md`.
 
 mod faults;
 mod model;
 mod oracle;
 mod probe;
 mod sweep;
+mod teeth;
 mod workloads;
 
 use faults::Fault;
+use oracle::Allowed;
+use std::collections::BTreeMap;
 use sweep::{Budget, Tally, moments_of, sweep};
-use triune::io::sim::{FailureKind, Operation};
-use workloads::Workload;
+use triune::io::sim::{CrashMode, FailureKind, Operation, SimDirectory};
+use workloads::{Run, Workload};
 
 /// Sweeps one workload.
 fn survive(workload: &Workload) {
@@ -30,7 +37,7 @@ fn survive(workload: &Workload) {
         tally.add(sweep(workload.name, &moments, budget, garbage).unwrap_or_else(|e| panic!("{e}")));
     }
     report(workload.name, tally, begun);
-    assert!(tally.moments > 20 && tally.distinct > 100 && tally.nested > 20, "{}: {tally:?}", workload.name);
+    assert!(tally.moments > 20 && tally.distinct > 100 && tally.nested > 5, "{}: {tally:?}", workload.name);
 }
 
 #[allow(clippy::print_stderr, reason = "what a sweep looked at is what it is worth; shown with --nocapture")]
@@ -38,21 +45,59 @@ fn report(name: &str, tally: Tally, begun: std::time::Instant) {
     eprintln!("{name}: {tally:?}, {:?}", begun.elapsed());
 }
 
-macro_rules! survives {
-    ($($test:ident $workload:ident)+) => { $(#[test] fn $test() { survive(&workloads::$workload()); })+ };
+#[test]
+fn a_crash_after_any_operation_leaves_whole_commits() {
+    survive(&workloads::commits());
 }
 
-survives! {
-    a_crash_after_any_operation_leaves_whole_commits commits
-    commits_of_a_group_survive_a_crash groups
-    buffered_commits_survive_a_kill_and_leave_a_prefix_after_a_power_cut buffered
-    a_batch_too_large_for_a_record_survives_a_crash oversize
-    a_crash_while_logs_are_rotated_leaves_whole_commits rotation
-    a_crash_in_a_checkpoint_leaves_whole_commits checkpoints
-    a_crash_in_a_merge_leaves_whole_commits merges
-    a_crash_while_closing_leaves_whole_commits closes
-    a_crash_in_a_recovery_leaves_whole_commits recoveries
-    a_crash_in_a_compaction_leaves_whole_commits compactions
+#[test]
+fn nothing_acknowledged_is_lost_by_a_crash_after_any_operation() {
+    survive(&workloads::mixed());
+}
+
+#[test]
+fn commits_of_a_group_survive_a_crash() {
+    survive(&workloads::groups());
+}
+
+#[test]
+fn buffered_commits_survive_a_kill_and_leave_a_prefix_after_a_power_cut() {
+    survive(&workloads::buffered());
+}
+
+#[test]
+fn a_batch_too_large_for_a_record_survives_a_crash() {
+    survive(&workloads::oversize());
+}
+
+#[test]
+fn a_crash_while_logs_are_rotated_leaves_whole_commits() {
+    survive(&workloads::rotation());
+}
+
+#[test]
+fn a_crash_in_a_checkpoint_leaves_whole_commits() {
+    survive(&workloads::checkpoints());
+}
+
+#[test]
+fn a_crash_in_a_merge_leaves_whole_commits() {
+    survive(&workloads::merges());
+}
+
+#[test]
+fn a_crash_while_closing_leaves_whole_commits() {
+    survive(&workloads::closes());
+}
+
+#[test]
+fn a_crash_in_a_recovery_leaves_whole_commits() {
+    survive(&workloads::recoveries());
+}
+
+#[test]
+fn a_crash_in_a_compaction_leaves_whole_commits() {
+    survive(&workloads::compactions());
 }
 
 #[test]
@@ -103,4 +148,90 @@ fn a_failed_write_is_told_and_never_comes_back() {
 fn a_disk_that_fails_from_some_operation_on_loses_nothing_acknowledged() {
     let faults = [Fault::FromThen(FailureKind::Enospc), Fault::FromThen(FailureKind::Eio)];
     survive_failures(&workloads::mixed(), &faults, |_, _| true);
+}
+
+/// Whether nothing can tell that the sync `n` of a trace is missing, and why.
+fn excused(trace: &[Operation], created: usize, n: usize) -> Option<&'static str> {
+    let writes = |of: &str, from: usize| {
+        let is_one = |o: &Operation| matches!(o, Operation::Write { name, .. } if name == of);
+        trace[from..].iter().position(is_one).map_or(usize::MAX, |at| from + at)
+    };
+    let Operation::SyncFile { name } = &trace[n] else { return None };
+    match name.as_str() {
+        "LOCK" => Some("it is empty"),
+        "WITNESS" => Some("zeros are no evidence, and neither is a file that is unreadable"),
+        "BALLAST" => Some("nobody reads it"),
+        "HEAD" if n < created => {
+            Some("until create returns it may be unfinished; its last slot is written again before anything rests on it")
+        }
+        // A process starts by writing its pid into LOCK.
+        "HEAD" if writes("LOCK", n) <= writes("HEAD", n) => Some("the next process writes the slot again before it writes the other"),
+        "HEAD" if n >= 2 && matches!(&trace[n - 2], Operation::Write { name, .. } if name == "LOCK") => {
+            Some("nothing was pending when this process began; `a_missing_sync_of_head_at_opening_is_noticed` has those where it was")
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn a_missing_sync_is_noticed() {
+    let begun = std::time::Instant::now();
+    let workloads = if Budget::of_this_run().full { workloads::all() } else { vec![workloads::mixed()] };
+    let (mut noticed, mut passed) = (0, BTreeMap::new());
+    for workload in &workloads {
+        let (creation, moments) = moments_of(workload);
+        let (trace, created) = (moments.last().unwrap().disk.trace(), creation.last().unwrap().disk.operations());
+        for (n, operation) in trace.iter().enumerate().filter(|(_, operation)| operation.is_sync()) {
+            match excused(&trace, created, n) {
+                Some(why) => *passed.entry(why).or_insert(0) += 1,
+                None if teeth::is_noticed(workload, n) => noticed += 1,
+                None => panic!("{}: nothing is violated without operation {n}, {operation}", workload.name),
+            }
+        }
+    }
+    report(&format!("syncs: {noticed} noticed, excused {passed:?}"), Tally::default(), begun);
+    assert!(noticed > 40, "{noticed}");
+}
+
+#[test]
+fn a_missing_sync_of_head_at_opening_is_noticed() {
+    let workload = workloads::mixed();
+    let (_, moments) = moments_of(&workload);
+    let trace = moments.last().unwrap().disk.trace();
+    let steps = [workloads::Step::Checkpoint, workloads::Step::Commit(vec![model::Op::Create("more")])];
+    let mut cases = 0;
+    for moment in &moments {
+        // A slot was written and not synced when the process was killed.
+        if matches!(trace.get(moment.disk.operations() - 1), Some(Operation::Write { name, .. }) if name == "HEAD") {
+            assert!(teeth::is_settling_noticed(&workload, moment, &steps), "killed before operation {}", moment.disk.operations());
+            cases += 1;
+        }
+    }
+    assert!(cases > 20, "{cases}");
+}
+
+/// The probe's claim: stopping the machine for real, before or during an operation, leaves nothing else than the moments it looks at.
+#[test]
+fn the_machine_itself_stops_where_the_probe_looks() {
+    let workload = workloads::mixed();
+    let (creation, moments) = moments_of(&workload);
+    let (begin, end) = (creation.last().unwrap().disk.operations(), moments.last().unwrap().disk.operations());
+    let mut checked = sweep::Checked::default();
+    for (n, mode) in (begin..end).step_by(if Budget::of_this_run().full { 1 } else { 3 }).flat_map(|n| CrashMode::ALL.map(|mode| (n, mode)))
+    {
+        let disk = SimDirectory::new();
+        disk.crash_at(n, mode);
+        let run = Run::create(disk.clone(), workload.options.clone()).unwrap();
+        for step in workload.steps.iter().take_while(|_| !disk.crashed()) {
+            run.step(step);
+        }
+        let progress = run.probe.progress();
+        let (of_cut, of_kill) = (Allowed::after_power_cut(&progress), Allowed::after_kill(&progress));
+        let at = |e: String| panic!("stopped {mode:?} operation {n}: {e}");
+        for image in [disk.survivors_none(), disk.survivors_all()] {
+            checked.check(&image, &of_cut).unwrap_or_else(at);
+        }
+        checked.check(&disk.after_kill(), &of_kill).unwrap_or_else(at);
+    }
+    assert!(checked.tally.images > 200, "{:?}", checked.tally);
 }

@@ -56,6 +56,14 @@ impl Run {
         Ok(Arc::new(Run { probe, options, db: Mutex::new(Some(Arc::new(db))), failures: Mutex::default() }))
     }
 
+    /// The next process on a disk that an earlier one left, which knew this much.
+    pub fn resume(disk: SimDirectory, options: Options, progress: Progress) -> Arc<Run> {
+        let probe = Probe::new(disk, progress);
+        let run = Arc::new(Run { probe, options, db: Mutex::default(), failures: Mutex::default() });
+        run.open();
+        run
+    }
+
     pub fn database(&self) -> Option<Arc<Database>> {
         self.db.lock().unwrap().clone()
     }
@@ -389,6 +397,11 @@ pub fn compactions() -> Workload {
         Reopen,
     ];
     Workload { name: "compactions", options: small(), steps }
+}
+
+/// All of them.
+pub fn all() -> Vec<Workload> {
+    vec![commits(), groups(), buffered(), oversize(), rotation(), checkpoints(), merges(), closes(), recoveries(), compactions(), mixed()]
 }
 
 /// A little of each, for what is tried at every operation in many ways.
