@@ -37,7 +37,6 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
     if present.is_empty() {
         return Ok(Found::Nothing);
     }
-    let ours = |name: &str| [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some();
     if !present.iter().any(|n| ours(n)) {
         return Ok(Found::Foreign(present[0].clone()));
     }
@@ -60,6 +59,11 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
         }
     }
     Ok(Found::Unfinished)
+}
+
+/// Whether a name is one that a database gives.
+fn ours(name: &str) -> bool {
+    [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some()
 }
 
 /// Creates a database in `dir`.
@@ -118,7 +122,8 @@ fn make(dir: &dyn Directory, name: &str, bytes: &[u8]) -> Result<()> {
 
 /// Removes what an earlier create left: it is made anew, since nobody knows which of its pages are on the disk.
 fn remove_unfinished(dir: &dyn Directory) -> Result<()> {
-    for name in dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))? {
+    let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
+    for name in present.into_iter().filter(|n| ours(n)) {
         dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by an unfinished create"), e))?;
     }
     dir.sync().map_err(|e| Error::io("syncing the directory", e))

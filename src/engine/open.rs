@@ -128,9 +128,11 @@ pub(crate) fn lock_if_there(dir: &dyn Directory) -> Result<Option<LockGuard>> {
 
 /// The writer's lock.
 fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
-    let lock = dir.try_lock(names::LOCK, LockMode::Exclusive).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::corrupt(names::LOCK, 0, "the file is missing; an empty file of this name restores it"),
-        _ => Error::io("locking LOCK", e),
+    let lock = dir.try_lock(names::LOCK, LockMode::Exclusive).map_err(|e| {
+        if e.kind() == std::io::ErrorKind::NotFound {
+            return Error::corrupt(names::LOCK, 0, "the file is missing; an empty file of this name restores it");
+        }
+        Error::io("locking LOCK", e)
     })?;
     let Some(lock) = lock else {
         let holder = dir.open(names::LOCK).and_then(|f| f.read_all()).ok();

@@ -41,10 +41,10 @@ pub(crate) fn replay(
     let mut replay = Replay { dir, database, mode, version, catalog, at, analyzers };
     for record in records {
         let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
-        replay.record(record, &effects).map_err(|e| match e {
-            // What is wrong inside a record is wrong in its file.
-            Error::InvalidArgument(what) => Error::corrupt(&*record.file, record.offset, format!("record {}: {what}", record.lsn)),
-            other => other,
+        // What is wrong inside a record is wrong in its file.
+        replay.record(record, &effects).map_err(|e| {
+            let Error::InvalidArgument(what) = e else { return e };
+            Error::corrupt(&*record.file, record.offset, format!("record {}: {what}", record.lsn))
         })?;
     }
     Ok((replay.catalog, replay.at))

@@ -34,9 +34,11 @@ pub struct FileDescription {
 /// Describes every file of the database in `path`. Damage is described, not an error.
 pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
     let path = path.as_ref();
-    let dir = FsDirectory::open(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Error::NotFound(format!("a database in {}", path.display())),
-        _ => Error::io(format!("opening {}", path.display()), e),
+    let dir = FsDirectory::open(path).map_err(|e| {
+        if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
+            return Error::NotFound(format!("a database in {}", path.display()));
+        }
+        Error::io(format!("opening {}", path.display()), e)
     })?;
     describe_directory(&dir)
 }

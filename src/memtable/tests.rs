@@ -1,3 +1,5 @@
+//! Visibility, undo and counting in the memtable.
+
 use super::append::AppendVec;
 use super::deaths::{ALIVE, DeathLog, DeathMap};
 use super::postings::PostingList;

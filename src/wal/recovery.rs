@@ -178,10 +178,7 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
 
 /// Separates "needs a newer version" from the other errors.
 fn newer(e: Error) -> Result<Option<Error>> {
-    match e {
-        Error::UnsupportedVersion(_) => Ok(Some(e)),
-        other => Err(other),
-    }
+    if matches!(e, Error::UnsupportedVersion(_)) { Ok(Some(e)) } else { Err(e) }
 }
 
 /// Takes a record that was walked over, when it is after `applied_lsn` and of a kind to be replayed.
