@@ -25,8 +25,8 @@ pub struct Publisher {
     bytes: Box<HeadSlot>,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
-    /// Whether the other slot names what the current one names.
-    level: bool,
+    /// Whether the other slot is valid and says the same, but for its generation.
+    alike: bool,
     settled: bool,
     poisoned: bool,
 }
@@ -49,7 +49,7 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
-            level: view.other.as_ref().is_some_and(|other| same_content(other, &view.chosen)),
+            alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
             settled: false,
             poisoned: false,
         })
@@ -60,7 +60,7 @@ impl Publisher {
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
-        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, level: false, settled: true, poisoned: false };
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
     }
@@ -76,7 +76,7 @@ impl Publisher {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
-        }
+            }
         self.settled = true;
         Ok(())
     }
@@ -92,12 +92,17 @@ impl Publisher {
         Ok(self.current.generation)
     }
 
-    /// Makes both slots name what the current one names, so that nothing else is reachable from either: what comes before files are
-    /// unlinked. A process that was killed between the two writes of a publish leaves them different. Once done, does nothing.
-    pub fn level(&mut self) -> Result<()> {
-        self.refuse_if_poisoned()?;
-        assert!(self.settled, "a writer settles HEAD before it writes the other slot");
-        if self.level { Ok(()) } else { self.write_other(&self.current.clone()) }
+    /// Whether both slots say the same. Then one of them was synced, since the second of a publish is written after the first was synced.
+    pub fn is_even(&self) -> bool {
+        self.alike
+    }
+
+    /// Makes both slots say what the current one says, if they do not yet. Files that only the other slot reached may be unlinked after it.
+    pub fn even(&mut self) -> Result<()> {
+        if self.alike {
+            return Ok(());
+        }
+        self.publish(&self.current.clone()).map(drop)
     }
 
     /// Whether a sync of HEAD failed, so that nothing can be published any more and the outcome of that call is unknown for good.
@@ -115,8 +120,9 @@ impl Publisher {
         let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
         let bytes = Box::new(HeadSlot::encode(&state, self.bytes.compatible.get()));
         let slot = 1 - self.slot;
+        self.alike = false;
         self.write_slot(slot, &bytes)?;
-        self.level = same_content(&state, &self.current);
+        self.alike = self.other_valid && same_but_for_generation(&state, &self.current);
         (self.current, self.slot, self.bytes, self.other_valid) = (state, slot, bytes, true);
         Ok(())
     }
@@ -138,7 +144,6 @@ impl Publisher {
     }
 }
 
-/// Whether two slots name the same files and lsns.
-fn same_content(a: &HeadState, b: &HeadState) -> bool {
-    *a == HeadState { generation: a.generation, ..b.clone() }
+fn same_but_for_generation(a: &HeadState, b: &HeadState) -> bool {
+    HeadState { generation: b.generation, ..a.clone() } == *b
 }

@@ -46,14 +46,13 @@ impl Analysis {
 pub struct MemRow {
     /// Its number.
     pub seq: Seq,
-    /// The commit that wrote it.
-    pub birth: Lsn,
     /// What was stored.
     pub document: Arc<StoredDocument>,
     /// Tokens of its text.
     pub tokens: u32,
     /// Inverse norm of its vector; 0 without one.
     pub inverse_norm: f64,
+    birth: AtomicU64,
     death: AtomicU64,
     /// The row that held this id before it, in this memtable.
     older: Option<u32>,
@@ -65,7 +64,13 @@ impl MemRow {
     /// Whether the row is seen at `lsn`.
     #[inline]
     pub fn visible(&self, lsn: Lsn) -> bool {
-        visible(self.birth, self.death.load(Ordering::Acquire), lsn)
+        visible(self.birth(), self.death(), lsn)
+    }
+
+    /// The commit that wrote it; of a row that was taken back, the first commit that was taken back with it.
+    #[inline]
+    pub fn birth(&self) -> Lsn {
+        Lsn(self.birth.load(Ordering::Acquire))
     }
 
     /// The lsn at which it died; `u64::MAX` while it lives.
@@ -128,7 +133,7 @@ impl MemCollection {
         let id = document.id.clone();
         self.rows.push(MemRow {
             seq,
-            birth,
+            birth: AtomicU64::new(birth.0),
             inverse_norm: vector.map_or(0.0, inverse_norm),
             document,
             tokens: analysis.tokens,
@@ -148,16 +153,21 @@ impl MemCollection {
         }
     }
 
-    /// Takes back everything at or after `lsn`, none of which was published: rows born then die at their birth, and deaths are forgotten.
+    /// Takes back everything at or after `lsn`, none of which was published: rows born then get it as birth and as death, and deaths are
+    /// forgotten.
+    ///
+    /// Their own births would not do: the commits after this one get these lsns again, from `lsn` on, and births and deaths ascend, which every
+    /// search in them relies on.
     pub fn undo_from(&self, lsn: Lsn) {
         let first = self.rows_born_by(Lsn(lsn.0.saturating_sub(1)));
         self.deaths.undo_from(lsn);
         for i in 0..self.rows.len() as u32 {
             let Some(r) = self.row(i) else { continue };
             if i >= first {
-                // Its lsn will be given to another commit; dead at birth, it is visible at none.
-                r.death.store(r.birth.0, Ordering::Release);
-                self.deaths.push(r.birth, i, r.totals());
+                // The death first: at no moment is there an lsn that sees the row.
+                r.death.store(lsn.0, Ordering::Release);
+                r.birth.store(lsn.0, Ordering::Release);
+                self.deaths.push(lsn, i, r.totals());
             } else if r.death.load(Ordering::Acquire) >= lsn.0 {
                 r.death.store(ALIVE, Ordering::Release);
             }
@@ -180,14 +190,14 @@ impl MemCollection {
         let (mut low, mut high) = (0u32, self.row_count());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.row(middle).is_some_and(|r| r.birth <= lsn) { low = middle + 1 } else { high = middle }
+            if self.row(middle).is_some_and(|r| r.birth() <= lsn) { low = middle + 1 } else { high = middle }
         }
         low
     }
 
     /// The rows born at or before `lsn`.
     pub fn rows_at(&self, lsn: Lsn) -> impl Iterator<Item = (u32, &MemRow)> {
-        (0u32..).zip(self.rows.iter()).take_while(move |(_, r)| r.birth <= lsn)
+        (0u32..).zip(self.rows.iter()).take_while(move |(_, r)| r.birth() <= lsn)
     }
 
     /// The row that holds `id` at `lsn`.
@@ -197,6 +207,11 @@ impl MemCollection {
             let found = self.row(r)?;
             if found.visible(lsn) {
                 return Some(r);
+            }
+            // Whoever held the id before had died when this row was born, unless the row was taken back.
+            let (birth, death) = (found.birth(), found.death());
+            if birth <= lsn && birth.0 < death {
+                return None;
             }
             row = found.older;
         }
