@@ -1,7 +1,9 @@
 //! Small databases on a simulated disk: one closed cleanly, and some whose process was killed.
 
+use std::io;
 use std::sync::Arc;
-use triune::io::SimDirectory;
+use std::sync::atomic::{AtomicBool, Ordering};
+use triune::io::{Directory, File, LockGuard, LockMode, SimDirectory};
 use triune::{Database, Document, Durability, IoMode, Lsn, Metadata, Metric, Options, Patch, Schema, Scorer, WriteBatch};
 
 /// The terms of every text.
