@@ -114,7 +114,15 @@ impl Machine {
                 self.work(Work::Compact);
                 self.nothing_is_left_over();
             }
-            Step::Amid { work, at, batches } => self.amid(*work, *at, batches),
+            Step::Amid { work, at, before, batches } => {
+                for calls in before {
+                    self.commit(calls);
+                    if !matches!(work, Work::Checkpoint) {
+                        self.work(Work::Checkpoint);
+                    }
+                }
+                self.amid(*work, *at, batches);
+            }
             Step::Close(settings) => {
                 Arc::try_unwrap(self.db.take().unwrap()).unwrap().close().unwrap();
                 self.open(*settings);

@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use triune::{Document, Durability, IoMode, Metric, Options, Patch, Schema, Scorer, WriteBatch};
 
-pub const IDS: [&str; 9] = ["a", "b", "c", "d", "e", "ü#1", "ü#2", "long id with spaces", "z"];
+pub const IDS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "ü#1", "ü#2", "long id with spaces", "z"];
 pub const SOURCES: [&str; 3] = ["one.md", "two.md", "drei.md"];
 pub const NAMES: [&str; 4] = ["main", "notes", "x", "Übersicht"];
 pub const WORDS: [&str; 12] = ["red", "fox", "Fox", "the", "the", "The", "a_b", "Éclair", "naïve", "42", "...", "日本"];
@@ -407,7 +407,7 @@ fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
 fn call() -> impl Strategy<Value = Call> {
     let t = any::<u8>;
     prop_oneof![
-        10 => (t(), drafts(6)).prop_map(|(target, drafts)| Call::Put { target, drafts }),
+        14 => (t(), drafts(8)).prop_map(|(target, drafts)| Call::Put { target, drafts }),
         3 => (t(), drafts(4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Insert { target, drafts, strict }),
         5 => (t(), vec((draft(), 0u8..8), 0..4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Patch { target, drafts, strict }),
         4 => (t(), vec(any::<u8>(), 0..4)).prop_map(|(target, ids)| Call::Delete { target, ids }),
@@ -431,13 +431,21 @@ fn batch() -> impl Strategy<Value = Vec<Call>> {
     ]
 }
 
+/// A batch that leaves something to flush.
+fn growth() -> impl Strategy<Value = Vec<Call>> {
+    (0u8..250, drafts(5), vec(any::<u8>(), 0..3)).prop_map(|(target, drafts, ids)| {
+        let more = Draft { id: ids.len() as u8, words: vec![0, 1, 3], metadata: None, vector: None, source: None };
+        vec![Call::Delete { target, ids }, Call::Put { target, drafts: vec![more] }, Call::Put { target, drafts }]
+    })
+}
+
 fn oversize() -> impl Strategy<Value = Vec<Call>> {
     let oversize = || (0u8..200, vec(any::<u8>(), 2..4)).prop_map(|(target, ids)| Call::Oversize { target, ids });
     prop_oneof![oversize().prop_map(|o| vec![o]), (call(), oversize(), call()).prop_map(|(a, o, b)| vec![a, o, b]),]
 }
 
 pub fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), proptest::bool::weighted(0.3), 2u8..5, any::<bool>(), any::<bool>())
+    (proptest::bool::weighted(0.35), proptest::bool::weighted(0.15), 2u8..4, any::<bool>(), any::<bool>())
         .prop_map(|(tiny_memtable, tiny_log, fan_in, pread, buffered)| Settings { tiny_memtable, tiny_log, fan_in, pread, buffered })
 }
 
@@ -452,8 +460,10 @@ fn step() -> impl Strategy<Value = Step> {
         30 => Just(Step::Checkpoint),
         15 => Just(Step::Merge),
         12 => Just(Step::Compact),
-        40 => (work(), 0u8..5, vec(batch(), 1..4)).prop_map(|(work, at, batches)| Step::Amid { work, at, batches }),
-        2 => (work(), 0u8..4, oversize(), batch()).prop_map(|(work, at, o, b)| Step::Amid { work, at, batches: vec![o, b] }),
+        40 => (work(), 0u8..4, vec(growth(), 1..4), vec(batch(), 1..4))
+            .prop_map(|(work, at, before, batches)| Step::Amid { work, at, before, batches }),
+        2 => (work(), 0u8..3, vec(growth(), 1..3), oversize(), batch())
+            .prop_map(|(work, at, before, o, b)| Step::Amid { work, at, before, batches: vec![o, b] }),
         12 => settings().prop_map(Step::Close),
         20 => (settings(), any::<bool>()).prop_map(|(settings, kill)| Step::Vanish { settings, kill }),
         30 => Just(Step::Keep),
