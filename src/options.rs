@@ -36,7 +36,8 @@ pub enum Durability {
     Sync,
     /// Handed to the operating system: survives the end of the process, not a power cut. At most 16 MiB are ever unsynced.
     Buffered,
-    /// As `Buffered`, and synced in the background at least this often.
+    /// As `Buffered`, and synced in the background within this time (1 ms at least); without [`Options::background`], before it is
+    /// acknowledged.
     Interval(Duration),
 }
 
@@ -66,6 +67,26 @@ pub struct Options {
     pub background: bool,
     /// How many adjacent segments of like size are merged into one. Default: 8.
     pub merge_fan_in: usize,
+    /// Sizes at which a commit takes another path. For tests; what is written stays the same format.
+    #[doc(hidden)]
+    pub thresholds: Thresholds,
+}
+
+/// Sizes at which a commit takes another path, below the limits of the format that hold in any case. Tests lower them, so that small batches
+/// take these paths too.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct Thresholds {
+    /// Bytes of a log record's payload above which the batch lands as a segment.
+    pub record_bytes: usize,
+    /// Bytes of an encoded set of dying seqs above which it goes to a file of its own.
+    pub dead_inline_bytes: usize,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds { record_bytes: usize::MAX, dead_inline_bytes: usize::MAX }
+    }
 }
 
 impl Default for Options {
@@ -77,6 +98,7 @@ impl Default for Options {
             wal_bytes: 64 << 20,
             background: true,
             merge_fan_in: 8,
+            thresholds: Thresholds::default(),
         }
     }
 }

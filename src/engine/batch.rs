@@ -140,6 +140,14 @@ pub(crate) struct Staged {
     pub(crate) operations: Vec<StagedOperation>,
 }
 
+impl Staged {
+    /// Whether any of it may write documents.
+    pub(crate) fn may_add_rows(&self) -> bool {
+        use StagedOperation::{Patch, Put, ReplaceSource};
+        self.operations.iter().any(|o| matches!(o, Put { .. } | Patch { .. } | ReplaceSource { .. }))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum StagedOperation {
     Put { collection: String, documents: Vec<Prepared>, insert: bool },

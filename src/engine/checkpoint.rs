@@ -39,6 +39,7 @@ impl Core {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
+            self.settle_found(&mut w)?;
             let covered = w.version.frozen.last().map_or(w.version.applied_lsn(), |f| f.last_lsn);
             if w.lsn > covered {
                 self.freeze(&mut w)?;
@@ -59,6 +60,8 @@ impl Core {
             let memtable = std::mem::take(&mut version.active);
             version.frozen.push(Arc::new(Frozen { memtable, last_lsn, catalog, next_seq, next_incarnation }));
         }
+        // What earlier recoveries left when they were killed goes first: on a full disk this one may need the room.
+        self.collect_garbage()?;
         let prepared = self.prepare()?.expect("a memtable was just frozen");
         let mut w = self.writer.lock();
         let sequence = self.files.next_number();
@@ -180,6 +183,8 @@ impl Core {
     /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.
     pub(crate) fn publish_manifest(&self, manifest: &Manifest, log: Option<(u64, crate::ids::Uuid)>) -> Result<Generation> {
         manifest::check(manifest)?;
+        // A writer that stopped while the files were written does not know what the disk holds, and changes nothing any more.
+        self.writable(&self.writer.lock())?;
         let number = self.files.next_number();
         let _claim = self.files.claim(FileName::Manifest(number));
         let written = write_manifest(self.dir.as_ref(), number, self.database, manifest);
@@ -229,7 +234,7 @@ impl Core {
         version.manifest = Arc::new(prepared.manifest);
         version.frozen.retain(|f| f.last_lsn > applied);
         w.logs.retain(|_, last| last.is_none_or(|l| l > applied));
-        w.dying.retain(|_, l| *l > applied);
+        w.logged.retain(|_, l| *l > applied);
         Ok(())
     }
 }

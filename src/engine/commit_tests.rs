@@ -52,7 +52,7 @@ fn a_group_that_the_disk_refuses_is_gone_whole_and_later_commits_take_its_lsns()
     let fourth = request(|b| b.delete("main", vec!["a".into()]));
     db.core.queue.lock().extend([first.clone(), second.clone(), third.clone()]);
     disk.fail(disk.operations(), FailureKind::Enospc);
-    assert_eq!(db.core.commit(fourth).unwrap_err().code(), ErrorCode::DiskFull);
+    assert_eq!(db.core.commit(&[fourth])[0].as_ref().unwrap_err().code(), ErrorCode::DiskFull);
     for request in [first, second, third] {
         assert_eq!(request.take_answer().expect("the leader answers all").unwrap_err().code(), ErrorCode::DiskFull);
     }

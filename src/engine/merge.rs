@@ -43,10 +43,23 @@ struct Merged {
 impl Core {
     /// Carries out a plan. Returns false when the inputs were gone by the time it was done: somebody dropped the collection.
     pub(crate) fn merge(&self, plan: &Plan) -> Result<bool> {
-        self.settle(&mut self.writer.lock())?;
+        {
+            let mut w = self.writer.lock();
+            self.writable(&w)?;
+            self.settle(&mut w)?;
+        }
         let merged = self.write_merged(plan)?;
         let _maintenance = self.maintenance.lock();
-        let version = self.writer.lock().version.clone();
+        let version = {
+            let w = self.writer.lock();
+            if let Err(e) = self.writable(&w) {
+                // A commit failed meanwhile: a writer that stopped publishes nothing and deletes nothing but what nobody ever named.
+                drop(w);
+                merged.into_iter().for_each(|m| self.files.discard(m.file));
+                return Err(e);
+            }
+            w.version.clone()
+        };
         let Some(at) = find_inputs(&version, plan) else {
             merged.into_iter().for_each(|m| self.files.discard(m.file));
             return Ok(false);

@@ -39,6 +39,9 @@ mod segments;
 mod snapshot;
 mod version;
 
+#[cfg(test)]
+mod tests;
+
 pub use batch::WriteBatch;
 pub use commit::Commit;
 pub use open::RecoveryReport;
@@ -135,10 +138,41 @@ impl Database {
 
     /// As [`Database::commit`], with a durability of its own.
     pub fn commit_with(&self, batch: WriteBatch, durability: Durability) -> Result<Commit> {
+        let request = self.stage(batch, durability)?;
+        self.core.commit(&[request]).pop().expect("one answer a request")
+    }
+
+    /// Commits batches that do not depend on each other's success, each on its own lsn and each whole or not at all, and lets them share one
+    /// write and one sync: what threads that commit at the same time get by themselves. Answers in the order of the batches; a batch that is
+    /// refused does not keep the others back.
+    ///
+    /// ```
+    /// # use triune::{Database, Document, ErrorCode, Schema, WriteBatch};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::create(dir.path().join("db"))?;
+    /// db.create_collection("notes", Schema::default())?;
+    /// let put = |id: &str| {
+    ///     let mut batch = WriteBatch::new();
+    ///     batch.insert("notes", vec![Document::new(id)]);
+    ///     batch
+    /// };
+    /// let answers = db.commit_many(vec![put("a"), put("a"), put("b")]);
+    /// assert!(answers[0].is_ok() && answers[2].is_ok());
+    /// assert_eq!(answers[1].as_ref().unwrap_err().code(), ErrorCode::AlreadyExists);
+    /// # Ok::<(), triune::Error>(())
+    /// ```
+    pub fn commit_many(&self, batches: Vec<WriteBatch>) -> Vec<Result<Commit>> {
+        let staged: Vec<_> = batches.into_iter().map(|batch| self.stage(batch, self.core.options.durability)).collect();
+        let requests: Vec<_> = staged.iter().filter_map(|s| s.as_ref().ok().cloned()).collect();
+        let mut answers = self.core.commit(&requests).into_iter();
+        staged.into_iter().map(|s| s.and_then(|_| answers.next().expect("one answer a request"))).collect()
+    }
+
+    fn stage(&self, batch: WriteBatch, durability: Durability) -> Result<Arc<Request>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
         let catalog = self.core.published.read().catalog.clone();
         let staged = Staged::prepare(batch, now, |name| catalog.collections.get(name).map(|c| c.schema.clone()))?;
-        self.core.commit(Request::new(staged, durability, now))
+        Ok(Request::new(staged, durability, now))
     }
 
     fn one(&self, fill: impl for<'a> FnOnce(&'a mut WriteBatch) -> &'a mut WriteBatch) -> Result<Commit> {
@@ -215,6 +249,7 @@ impl Database {
     pub fn sync(&self) -> Result<()> {
         let mut w = self.core.writer.lock();
         self.core.writable(&w)?;
+        self.core.settle_found(&mut w)?;
         self.core.sync_log(&mut w)?;
         self.core.witness(&mut w);
         Ok(())
@@ -292,16 +327,18 @@ impl Core {
     fn close(&self) -> Result<()> {
         self.background.stop();
         let wrote = {
-            let w = self.writer.lock();
+            let mut w = self.writer.lock();
             if w.read_only.is_some() {
                 return Ok(());
             }
             self.writable(&w)?;
+            self.settle_found(&mut w)?;
             w.wal.is_some()
         };
         if wrote {
             self.checkpoint()?;
             self.fold()?;
+            let _maintenance = self.maintenance.lock();
             self.collect_garbage()?;
         }
         Ok(())
@@ -325,7 +362,12 @@ impl Core {
     /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.
     fn wait_for_garbage(&self) -> Result<()> {
         for _ in 0..500 {
-            if self.collect_garbage()? {
+            // Not held while waiting: commits may need a checkpoint meanwhile.
+            let collected = {
+                let _maintenance = self.maintenance.lock();
+                self.collect_garbage()?
+            };
+            if collected {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -15,8 +15,7 @@ const SMALLEST_TIER_BYTES: u64 = 4 << 20;
 
 /// The next merge that is due, if any is.
 pub(crate) fn due(version: &Version, catalog: &Catalog, fan_in: usize) -> Option<Plan> {
-    let fan_in = fan_in.max(2);
-    let applied = version.applied_lsn();
+    let (fan_in, applied) = (fan_in.max(2), version.applied_lsn());
     plans(version, catalog, |segments| {
         let tiers: Vec<u32> = segments.iter().map(|s| tier(s.entry.length, fan_in)).collect();
         // The youngest window first: it is the cheapest.
@@ -76,8 +75,8 @@ fn fits(segments: &[Arc<SegmentHandle>]) -> bool {
 }
 
 impl SegmentHandle {
-    /// Rows that a merge at `applied` drops, without reading the segment. Later deaths do not count: a merge carries them, so counting them
-    /// would make the same merge due again and again.
+    /// Rows that died by `applied`, which are those that a merge drops: counting later deaths, a merge would be due again as soon as it is
+    /// done, for ever.
     fn dead_rows(&self, applied: Lsn) -> u64 {
         let stored = self.entry.tombstones.as_ref().map_or(0, |t| t.dead);
         stored + self.log.between(Lsn(0), applied).documents

@@ -22,9 +22,11 @@ pub struct Publisher {
     /// That slot's index.
     slot: usize,
     /// That slot, byte for byte.
-    bytes: HeadSlot,
+    bytes: Box<HeadSlot>,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
+    /// Whether the other slot is valid and says the same, but for its generation.
+    alike: bool,
     settled: bool,
     poisoned: bool,
 }
@@ -45,8 +47,9 @@ impl Publisher {
             file,
             current: view.chosen.clone(),
             slot: view.chosen_slot,
-            bytes: view.bytes,
+            bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
+            alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
             settled: false,
             poisoned: false,
         })
@@ -56,8 +59,8 @@ impl Publisher {
     /// that `first` names, HEAD's own name and the directory's are durable before.
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
-        let bytes = HeadSlot::encode(&current, 0);
-        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, settled: true, poisoned: false };
+        let bytes = Box::new(HeadSlot::encode(&current, 0));
+        let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
     }
@@ -73,7 +76,7 @@ impl Publisher {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
-        }
+            }
         self.settled = true;
         Ok(())
     }
@@ -89,6 +92,24 @@ impl Publisher {
         Ok(self.current.generation)
     }
 
+    /// Whether both slots say the same. Then one of them was synced, since the second of a publish is written after the first was synced.
+    pub fn is_even(&self) -> bool {
+        self.alike
+    }
+
+    /// Makes both slots say what the current one says, if they do not yet. Files that only the other slot reached may be unlinked after it.
+    pub fn even(&mut self) -> Result<()> {
+        if self.alike {
+            return Ok(());
+        }
+        self.publish(&self.current.clone()).map(drop)
+    }
+
+    /// Whether a sync of HEAD failed, so that nothing can be published any more and the outcome of that call is unknown for good.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
     /// What the slot of the greatest generation says.
     pub fn current(&self) -> &HeadState {
         &self.current
@@ -97,9 +118,11 @@ impl Publisher {
     /// Writes `state` with the next generation into the slot that does not hold the current one, syncs, and makes it the current one.
     fn write_other(&mut self, state: &HeadState) -> Result<()> {
         let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
-        let bytes = HeadSlot::encode(&state, self.bytes.compatible.get());
+        let bytes = Box::new(HeadSlot::encode(&state, self.bytes.compatible.get()));
         let slot = 1 - self.slot;
+        self.alike = false;
         self.write_slot(slot, &bytes)?;
+        self.alike = self.other_valid && same_but_for_generation(&state, &self.current);
         (self.current, self.slot, self.bytes, self.other_valid) = (state, slot, bytes, true);
         Ok(())
     }
@@ -119,4 +142,8 @@ impl Publisher {
         }
         Ok(())
     }
+}
+
+fn same_but_for_generation(a: &HeadState, b: &HeadState) -> bool {
+    HeadState { generation: b.generation, ..a.clone() } == *b
 }

@@ -52,7 +52,6 @@ pub struct MemRow {
     pub tokens: u32,
     /// Inverse norm of its vector; 0 without one.
     pub inverse_norm: f64,
-    /// Changed only while no reader has that lsn.
     birth: AtomicU64,
     death: AtomicU64,
     /// The row that held this id before it, in this memtable.
@@ -65,10 +64,10 @@ impl MemRow {
     /// Whether the row is seen at `lsn`.
     #[inline]
     pub fn visible(&self, lsn: Lsn) -> bool {
-        visible(self.birth(), self.death.load(Ordering::Acquire), lsn)
+        visible(self.birth(), self.death(), lsn)
     }
 
-    /// The commit that wrote it. Births ascend from row to row.
+    /// The commit that wrote it; of a row that was taken back, the first commit that was taken back with it.
     #[inline]
     pub fn birth(&self) -> Lsn {
         Lsn(self.birth.load(Ordering::Acquire))
@@ -154,15 +153,18 @@ impl MemCollection {
         }
     }
 
-    /// Takes back everything at or after `lsn`, none of which was published: rows born then are born and die at `lsn`, so that no reader ever
-    /// sees them, and deaths are forgotten. The lsns are given to other commits; births and deaths still ascend with those.
+    /// Takes back everything at or after `lsn`, none of which was published: rows born then get it as birth and as death, and deaths are
+    /// forgotten.
+    ///
+    /// Their own births would not do: the commits after this one get these lsns again, from `lsn` on, and births and deaths ascend, which every
+    /// search in them relies on.
     pub fn undo_from(&self, lsn: Lsn) {
         let first = self.rows_born_by(Lsn(lsn.0.saturating_sub(1)));
         self.deaths.undo_from(lsn);
         for i in 0..self.rows.len() as u32 {
             let Some(r) = self.row(i) else { continue };
             if i >= first {
-                // Death first: between the two stores the row is seen by nobody either.
+                // The death first: at no moment is there an lsn that sees the row.
                 r.death.store(lsn.0, Ordering::Release);
                 r.birth.store(lsn.0, Ordering::Release);
                 self.deaths.push(lsn, i, r.totals());
@@ -205,6 +207,11 @@ impl MemCollection {
             let found = self.row(r)?;
             if found.visible(lsn) {
                 return Some(r);
+            }
+            // Whoever held the id before had died when this row was born, unless the row was taken back.
+            let (birth, death) = (found.birth(), found.death());
+            if birth <= lsn && birth.0 < death {
+                return None;
             }
             row = found.older;
         }

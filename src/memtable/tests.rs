@@ -1,3 +1,5 @@
+//! Visibility, undo and counting in the memtable.
+
 use super::append::AppendVec;
 use super::deaths::{ALIVE, DeathLog, DeathMap};
 use super::postings::PostingList;
@@ -75,6 +77,42 @@ fn an_undone_commit_leaves_no_trace_even_when_its_lsn_is_used_again() {
     assert_eq!(c.find("b", Lsn(2)), Some(b));
     assert_eq!(c.totals(Lsn(2)).documents, 2);
     assert_eq!(c.source_rows("s", Lsn(2)), [a, b]);
+}
+
+#[test]
+fn a_commit_after_an_undone_group_is_found_by_every_search() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    // A group of three commits, the last of which replaces a row of the first.
+    let b = append(&c, 2, 2, "b", "y");
+    append(&c, 3, 3, "c", "y");
+    c.kill(b, Lsn(4));
+    append(&c, 4, 4, "b", "y");
+    c.undo_from(Lsn(2));
+
+    let b = append(&c, 2, 5, "b", "z z");
+    assert!(c.rows_at(Lsn(2)).any(|(row, r)| row == b && r.visible(Lsn(2))));
+    assert_eq!(c.totals(Lsn(2)), Totals { documents: 2, tokens: 3, vectors: 2 });
+    assert_eq!((c.find("a", Lsn(2)), c.find("b", Lsn(2)), c.find("c", Lsn(2))), (Some(a), Some(b), None));
+    c.kill(b, Lsn(3));
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    assert_eq!(c.totals(Lsn(3)).documents, 1);
+    assert_eq!((c.find("b", Lsn(2)), c.find("b", Lsn(3))), (Some(b), None));
+}
+
+#[test]
+fn several_commits_undone_at_once_leave_no_trace_when_their_lsns_are_used_again_one_by_one() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    append(&c, 2, 2, "b", "x");
+    append(&c, 4, 3, "c", "x");
+    c.undo_from(Lsn(2));
+    let b = append(&c, 2, 4, "b", "x");
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    let seen: Vec<u32> = c.rows_at(Lsn(2)).filter(|(_, r)| r.visible(Lsn(2))).map(|(row, _)| row).collect();
+    assert_eq!(seen, [a, b], "a flush takes the rows of the commits that were not undone");
+    c.kill(a, Lsn(3));
+    assert_eq!(c.totals(Lsn(4)).documents, 1);
 }
 
 #[test]

@@ -224,6 +224,7 @@ impl Settings {
             wal_bytes: if self.tiny_log { 10_000 } else { 256 << 20 },
             background: false,
             merge_fan_in: usize::from(self.fan_in),
+            ..Options::default()
         }
     }
 }

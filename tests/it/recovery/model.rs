@@ -1,0 +1,195 @@
+//! What a database holds after each commit, computed without it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use triune::{Database, Document, Metadata, Patch, Schema, WriteBatch};
+
+/// One call on a write batch.
+#[derive(Debug, Clone)]
+pub enum Op {
+    Create(&'static str),
+    Drop(&'static str),
+    Rename(&'static str, &'static str),
+    Swap(&'static str, &'static str),
+    Put(&'static str, Vec<Document>),
+    Insert(&'static str, Vec<Document>),
+    PatchText(&'static str, &'static str, &'static str),
+    Delete(&'static str, Vec<String>),
+    DeleteSource(&'static str, &'static str),
+    ReplaceSource(&'static str, &'static str, Vec<Document>),
+    Clear(&'static str),
+}
+
+/// A document whose text, metadata, vector and source follow from its id.
+pub fn document(id: &str, text: &str) -> Document {
+    let length = id.len() as f32;
+    Document::new(id)
+        .text(format!("{text} common {id}"))
+        .metadata(Metadata::from_json(format!(r#"{{"of": "{id}",  "n":{}}}"#, text.len())).unwrap())
+        .vector(vec![length, text.len() as f32, 0.5])
+}
+
+/// Documents `prefix0`, `prefix1`, ... of one source.
+pub fn documents(prefix: &str, count: usize, source: &str) -> Vec<Document> {
+    (0..count).map(|i| document(&format!("{prefix}{i}"), "some words of a passage").source(source)).collect()
+}
+
+/// A collection: its documents in insertion order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Held {
+    pub dimension: Option<u32>,
+    pub documents: Vec<Document>,
+}
+
+/// All collections.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct State(pub BTreeMap<String, Held>);
+
+impl State {
+    /// Applies a batch whole, or refuses it whole. `Some(false)` when it changes nothing, so that no lsn is used.
+    pub fn apply(&mut self, batch: &[Op]) -> Option<bool> {
+        let mut next = self.clone();
+        let mut changed = false;
+        for op in batch {
+            changed |= next.apply_one(op)?;
+        }
+        *self = next;
+        Some(changed)
+    }
+
+    fn apply_one(&mut self, op: &Op) -> Option<bool> {
+        let all = &mut self.0;
+        match op {
+            Op::Create(name) => {
+                if all.contains_key(*name) {
+                    return None;
+                }
+                all.insert(name.to_string(), Held::default());
+                Some(true)
+            }
+            Op::Drop(name) => all.remove(*name).map(|_| true),
+            Op::Rename(from, to) => {
+                if all.contains_key(*to) {
+                    return None;
+                }
+                let held = all.remove(*from)?;
+                all.insert(to.to_string(), held);
+                Some(true)
+            }
+            Op::Swap(a, b) => {
+                let (of_a, of_b) = (all.get(*a)?.clone(), all.get(*b)?.clone());
+                all.insert(a.to_string(), of_b);
+                all.insert(b.to_string(), of_a);
+                Some(true)
+            }
+            Op::Put(name, documents) => all.get_mut(*name)?.put(documents),
+            Op::Insert(name, documents) => {
+                let held = all.get_mut(*name)?;
+                if documents.iter().any(|d| held.documents.iter().any(|h| h.id == d.id)) {
+                    return None;
+                }
+                held.put(documents)
+            }
+            Op::PatchText(name, id, text) => {
+                let held = all.get_mut(*name)?;
+                let at = held.documents.iter().position(|d| d.id == *id)?;
+                let patched = held.documents.remove(at).text(*text);
+                held.documents.push(patched);
+                Some(true)
+            }
+            Op::Delete(name, ids) => Some(all.get_mut(*name)?.remove(|d| ids.contains(&d.id))),
+            Op::DeleteSource(name, source) => Some(all.get_mut(*name)?.remove(|d| d.source.as_deref() == Some(source))),
+            Op::ReplaceSource(name, source, documents) => {
+                let held = all.get_mut(*name)?;
+                let removed = held.remove(|d| d.source.as_deref() == Some(source));
+                let claimed: Vec<Document> = documents.iter().map(|d| d.clone().source(*source)).collect();
+                Some(held.put(&claimed)? || removed)
+            }
+            Op::Clear(name) => {
+                all.get_mut(*name)?.documents.clear();
+                Some(true)
+            }
+        }
+    }
+
+    /// What the database shows, with its counts and its text index held against its documents.
+    pub fn read(db: &Database) -> Result<State, String> {
+        let said = |e: triune::Error| format!("reading: {e}");
+        let snapshot = db.snapshot();
+        let mut state = State::default();
+        for name in snapshot.collections() {
+            let collection = snapshot.collection(&name).map_err(said)?;
+            let mut held = Held { dimension: collection.schema().dimension, documents: Vec::new() };
+            let mut before = None;
+            for item in collection.scan().with_vectors(true) {
+                let (seq, stored) = item.map_err(said)?;
+                if before.is_some_and(|b| seq <= b) {
+                    return Err(format!("collection {name}: seq {seq} follows seq {before:?}"));
+                }
+                before = Some(seq);
+                held.documents.push(stored.to_document());
+            }
+            let (n, counted) = (held.documents.len() as u64, collection.stats().map_err(said)?);
+            let vectors = held.documents.iter().filter(|d| d.vector.is_some()).count() as u64;
+            if (counted.documents, counted.vectors, collection.count()) != (n, vectors, n) {
+                return Err(format!("collection {name}: {n} documents and {vectors} vectors are there, counted are {counted:?}"));
+            }
+            let hits = collection.best_texts("common", None, 1000).map_err(said)?;
+            let found: BTreeSet<String> = hits.iter().map(|hit| collection.id_of(hit)).collect::<Result<_, _>>().map_err(said)?;
+            let holding = held.documents.iter().filter(|d| d.text.split(' ').any(|w| w == "common"));
+            let expected: BTreeSet<String> = holding.map(|d| d.id.clone()).collect();
+            if found != expected {
+                return Err(format!("collection {name}: the text index finds {found:?}, the documents are {expected:?}"));
+            }
+            state.0.insert(name, held);
+        }
+        Ok(state)
+    }
+
+    /// One line, for messages.
+    pub fn outline(&self) -> String {
+        let of = |(name, held): (&String, &Held)| {
+            let ids: Vec<String> = held.documents.iter().map(|d| format!("{}({})", d.id, d.text.len())).collect();
+            format!("{name}[{:?}]: {}", held.dimension, ids.join(" "))
+        };
+        self.0.iter().map(of).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Held {
+    fn put(&mut self, documents: &[Document]) -> Option<bool> {
+        for d in documents {
+            self.documents.retain(|h| h.id != d.id);
+            self.documents.push(d.clone());
+            self.dimension = self.dimension.or(d.vector.as_ref().map(|v| v.len() as u32));
+        }
+        Some(!documents.is_empty())
+    }
+
+    fn remove(&mut self, which: impl Fn(&Document) -> bool) -> bool {
+        let before = self.documents.len();
+        self.documents.retain(|d| !which(d));
+        self.documents.len() < before
+    }
+}
+
+/// The batch that makes these calls.
+pub fn batch_of(ops: &[Op]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for op in ops {
+        match op.clone() {
+            Op::Create(name) => batch.create_collection(name, Schema::default()),
+            Op::Drop(name) => batch.drop_collection(name),
+            Op::Rename(from, to) => batch.rename_collection(from, to),
+            Op::Swap(a, b) => batch.swap_collections(a, b),
+            Op::Put(name, documents) => batch.put(name, documents),
+            Op::Insert(name, documents) => batch.insert(name, documents),
+            Op::PatchText(name, id, text) => batch.patch(name, vec![Patch::new(id).text(text)]),
+            Op::Delete(name, ids) => batch.delete(name, ids),
+            Op::DeleteSource(name, source) => batch.delete_source(name, source),
+            Op::ReplaceSource(name, source, documents) => batch.replace_source(name, source, documents),
+            Op::Clear(name) => batch.clear(name),
+        };
+    }
+    batch
+}

@@ -1,0 +1,180 @@
+//! A directory that notes the state of the simulated disk before each operation that changes or syncs something.
+//!
+//! One run of a workload then shows every moment at which it can be stopped. What a crash *during* operation n leaves is what one before
+//! operation n + 1 leaves if n changes something, and what one before n leaves if n is a sync; so the moments before each operation, and the
+//! end, are all there are. (`the_machine_itself_stops_where_the_probe_looks` compares this with `SimDirectory::crash_at`.)
+
+use std::fmt;
+use std::io::Result;
+use std::sync::{Arc, Mutex};
+
+use triune::io::sim::SimDirectory;
+use triune::io::{Bytes, Directory, File, LockGuard, LockMode};
+
+use super::model::State;
+
+/// What the program knows at a moment.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    /// The state after each commit that was issued, by lsn; the last ones may not have been answered yet.
+    pub states: Vec<Arc<State>>,
+    /// Every commit up to this lsn was acknowledged as synced.
+    pub synced: usize,
+    /// Every commit up to this lsn was acknowledged at some durability.
+    pub acknowledged: usize,
+    /// Whether `create` returned.
+    pub created: bool,
+}
+
+/// The disk and the program's knowledge before one operation.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    pub disk: SimDirectory,
+    pub progress: Progress,
+}
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// See the module.
+pub struct Probe {
+    disk: SimDirectory,
+    moments: Mutex<Vec<Moment>>,
+    progress: Mutex<Progress>,
+    /// Runs before the next write to a file of segments: work that is done meanwhile.
+    meanwhile: Mutex<Option<Hook>>,
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Probe({:?})", self.disk)
+    }
+}
+
+impl Probe {
+    pub fn new(disk: SimDirectory, progress: Progress) -> Arc<Probe> {
+        Arc::new(Probe { disk, moments: Mutex::default(), progress: Mutex::new(progress), meanwhile: Mutex::default() })
+    }
+
+    pub fn directory(self: &Arc<Probe>) -> Arc<dyn Directory> {
+        Arc::new(Probed(self.clone()))
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.progress.lock().unwrap().clone()
+    }
+
+    pub fn learn(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock().unwrap());
+    }
+
+    pub fn do_meanwhile(&self, hook: Hook) {
+        *self.meanwhile.lock().unwrap() = Some(hook);
+    }
+
+    /// The moments so far, and now.
+    pub fn take_moments(&self) -> Vec<Moment> {
+        self.look();
+        std::mem::take(&mut self.moments.lock().unwrap())
+    }
+
+    fn look(&self) {
+        let moment = Moment { disk: self.disk.snapshot(), progress: self.progress() };
+        self.moments.lock().unwrap().push(moment);
+    }
+}
+
+struct Probed(Arc<Probe>);
+
+impl fmt::Debug for Probed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Probed {
+    fn file(&self, name: &str, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(ProbedFile { probe: self.0.clone(), of_segments: name.starts_with("s-"), inner })
+    }
+}
+
+impl Directory for Probed {
+    fn describe(&self) -> String {
+        self.0.disk.describe()
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        self.0.disk.list()
+    }
+
+    fn create_new(&self, name: &str) -> Result<Arc<dyn File>> {
+        self.0.look();
+        Ok(self.file(name, self.0.disk.create_new(name)?))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn File>> {
+        Ok(self.file(name, self.0.disk.open(name)?))
+    }
+
+    fn open_writable(&self, name: &str) -> Result<Arc<dyn File>> {
+        Ok(self.file(name, self.0.disk.open_writable(name)?))
+    }
+
+    fn unlink(&self, name: &str) -> Result<()> {
+        self.0.look();
+        self.0.disk.unlink(name)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.look();
+        self.0.disk.sync()
+    }
+
+    fn sync_parent(&self) -> Result<()> {
+        self.0.look();
+        self.0.disk.sync_parent()
+    }
+
+    fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
+        self.0.disk.try_lock(name, mode)
+    }
+}
+
+#[derive(Debug)]
+struct ProbedFile {
+    probe: Arc<Probe>,
+    of_segments: bool,
+    inner: Arc<dyn File>,
+}
+
+impl File for ProbedFile {
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read_exact_at(offset, buf)
+    }
+
+    fn write_all_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        let hook = if self.of_segments { self.probe.meanwhile.lock().unwrap().take() } else { None };
+        if let Some(hook) = hook {
+            hook();
+        }
+        self.probe.look();
+        self.inner.write_all_at(offset, buf)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.probe.look();
+        self.inner.sync()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.probe.look();
+        self.inner.set_len(len)
+    }
+
+    fn map(&self, len: u64) -> Result<Bytes> {
+        self.inner.map(len)
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs a workload once and looks at what each of its moments may leave.
+
+use std::collections::HashMap;
+
+use triune::Database;
+use triune::io::sim::SimDirectory;
+
+use super::model::State;
+use super::oracle::{self, Allowed, Found, check};
+use super::probe::{Moment, Probe, Progress};
+use super::workloads::{Run, Workload};
+
+/// How much is looked at. `TRIUNE_SWEEP=full` looks at all that is feasible, else it is a slice that fits into every test run.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    pub full: bool,
+    /// Images a moment.
+    pub images: usize,
+    /// Every how many moments recovery is stopped too.
+    pub nested_every: usize,
+    /// Images at each moment of a recovery.
+    pub nested_images: usize,
+    /// How many crashed recoveries there are before the one that has to succeed.
+    pub depth: usize,
+}
+
+impl Budget {
+    pub fn of_this_run() -> Budget {
+        match std::env::var("TRIUNE_SWEEP").as_deref() {
+            Ok("full") => Budget { full: true, images: 4096, nested_every: 1, nested_images: 24, depth: 2 },
+            _ => Budget { full: false, images: 16, nested_every: 17, nested_images: 4, depth: 1 },
+        }
+    }
+}
+
+/// What was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    pub moments: usize,
+    /// Images made, and those among them that were not seen before, each of which was opened several times.
+    pub images: usize,
+    pub distinct: usize,
+    /// Of the distinct ones, those that a crashed recovery left.
+    pub nested: usize,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: Tally) {
+        self.moments += other.moments;
+        self.images += other.images;
+        self.distinct += other.distinct;
+        self.nested += other.nested;
+    }
+}
+
+/// Images that were checked, with what they held.
+#[derive(Default)]
+pub struct Checked {
+    seen: HashMap<u64, Found>,
+    pub tally: Tally,
+}
+
+impl Checked {
+    /// Checks an image, unless an equal one was.
+    pub fn check(&mut self, image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
+        self.tally.images += 1;
+        let hash = image.image_hash();
+        if let Some(&found) = self.seen.get(&hash) {
+            allowed.admits(found)?;
+            return Ok(found);
+        }
+        self.tally.distinct += 1;
+        let found = check(image, allowed)?;
+        self.seen.insert(hash, found);
+        Ok(found)
+    }
+}
+
+/// Carries out a workload on a new database; the moments from its creation on, and after it.
+pub fn moments_of(workload: &Workload) -> (Vec<Moment>, Vec<Moment>) {
+    let run = Run::create(SimDirectory::newly_made(), workload.options.clone()).unwrap_or_else(|e| panic!("{}: {e}", workload.name));
+    let creation = run.probe.take_moments();
+    for step in &workload.steps {
+        run.step(step);
+        let failures = run.take_failures();
+        assert!(failures.is_empty(), "{}: {step:?}: {failures:?}", workload.name);
+        let (shown, progress) = (State::read(&run.database().unwrap()).unwrap(), run.probe.progress());
+        let last = progress.states.len() - 1;
+        assert_eq!(progress.acknowledged, last, "{}: {step:?}", workload.name);
+        oracle::same_state(&shown, &progress.states[last], last).unwrap_or_else(|e| panic!("{}: after {step:?}, live: {e}", workload.name));
+    }
+    (creation, run.probe.take_moments())
+}
+
+/// Checks what every moment may leave, and what a crash of the recovery from it may leave.
+pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> Result<Tally, String> {
+    let mut checked = Checked::default();
+    for (n, moment) in moments.iter().enumerate() {
+        let at = |e: String| format!("{name}: stopped before {}: {e}", operation_after(moments, n));
+        moment.disk.set_garbage(garbage);
+        checked.tally.moments += 1;
+        let (of_cut, of_kill) = (Allowed::after_power_cut(&moment.progress), Allowed::after_kill(&moment.progress));
+        let nested = n % budget.nested_every == 0;
+        if nested {
+            crash_recovery(&moment.disk.after_kill(), &of_cut, &of_kill, budget, budget.depth, &mut checked).map_err(at)?;
+        }
+        // Not by way of the images seen: equal bytes, but other ones are pending.
+        checked.tally.images += 1;
+        checked.tally.distinct += 1;
+        check(&moment.disk.after_kill(), &of_kill).map_err(|e| at(format!("killed: {e}")))?;
+        let mut seen_here = 0;
+        for (i, image) in moment.disk.survivor_images(budget.images).enumerate() {
+            let before = checked.tally.distinct;
+            let copy = image.snapshot();
+            let found = checked.check(&image, &of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
+            if nested && checked.tally.distinct > before && seen_here < budget.nested_images {
+                seen_here += 1;
+                let exactly = of_cut.exactly(found);
+                crash_recovery(&copy, &exactly, &exactly, budget, budget.depth, &mut checked)
+                    .map_err(|e| at(format!("image {i}, recovered at {found:?}: {e}")))?;
+            }
+        }
+    }
+    Ok(checked.tally)
+}
+
+/// Stops a writer's open, and a compaction as its first act, before each of their operations, and recovers from what that leaves.
+fn crash_recovery(
+    image: &SimDirectory,
+    of_cut: &Allowed,
+    of_kill: &Allowed,
+    budget: Budget,
+    depth: usize,
+    checked: &mut Checked,
+) -> Result<(), String> {
+    let probe = Probe::new(image.snapshot(), Progress::default());
+    if let Ok(db) = Database::open_with(probe.directory(), oracle::options()) {
+        // Once it was synced, what a writer's open showed stays, even if all that it rests on was only in the cache before.
+        db.sync().map_err(|e| format!("a sync after a recovery: {e}"))?;
+        probe.learn(|p| (p.created, p.synced) = (true, db.snapshot().lsn().0 as usize));
+        db.compact().map_err(|e| format!("a compaction after a recovery: {e}"))?;
+    }
+    let moments = probe.take_moments();
+    for (n, moment) in moments.iter().enumerate() {
+        let at = |e: String| format!("recovery stopped before {}: {e}", operation_after(&moments, n));
+        let of_cut = match moment.progress.created {
+            true => of_cut.exactly(Found::At(moment.progress.synced)),
+            false => of_cut.clone(),
+        };
+        let before = checked.tally.distinct;
+        if depth > 1 {
+            crash_recovery(&moment.disk.after_kill(), &of_cut, of_kill, budget, depth - 1, checked).map_err(at)?;
+        }
+        checked.check(&moment.disk.after_kill(), of_kill).map_err(|e| at(format!("killed: {e}")))?;
+        for (i, image) in moment.disk.survivor_images(budget.nested_images).enumerate() {
+            checked.check(&image, &of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
+        }
+        checked.tally.nested += checked.tally.distinct - before;
+    }
+    Ok(())
+}
+
+/// The operation that the moment `n` stands before.
+pub fn operation_after(moments: &[Moment], n: usize) -> String {
+    let number = moments[n].disk.operations();
+    let trace = moments.last().expect("the end is a moment").disk.trace();
+    trace.get(number).map_or("the end".into(), |operation| format!("operation {number} ({operation})"))
+}

@@ -1,0 +1,417 @@
+//! What is stopped, and how it is carried out.
+
+use std::sync::{Arc, Mutex};
+
+use triune::io::sim::SimDirectory;
+use triune::options::Thresholds;
+use triune::{Commit, Database, Durability, Error, ErrorCode, Options};
+
+use super::model::{Op, State, batch_of, document, documents};
+use super::probe::{Probe, Progress};
+
+/// One act of a program.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Commit(Vec<Op>),
+    Buffered(Vec<Op>),
+    /// Batches that share a write and a sync.
+    Group(Vec<Vec<Op>>),
+    Sync,
+    Checkpoint,
+    Merge,
+    /// A merge, and these meanwhile.
+    MergeWith(Vec<Step>),
+    Compact,
+    /// The handle is dropped, as at the end of a process that does not close, and the database opened again.
+    Reopen,
+    /// A clean close and an open.
+    Close,
+}
+
+/// A named sequence of steps after `create`.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    pub name: &'static str,
+    pub options: Options,
+    pub steps: Vec<Step>,
+}
+
+/// How a step went, when it did not succeed.
+pub type Failure = Error;
+
+/// A program at work on a simulated disk.
+pub struct Run {
+    pub probe: Arc<Probe>,
+    options: Options,
+    db: Mutex<Option<Arc<Database>>>,
+    failures: Mutex<Vec<Failure>>,
+}
+
+impl Run {
+    /// Creates the database.
+    pub fn create(disk: SimDirectory, options: Options) -> Result<Arc<Run>, Failure> {
+        let probe = Probe::new(disk, Progress { states: vec![Arc::default()], ..Progress::default() });
+        let db = Database::create_with(probe.directory(), options.clone())?;
+        probe.learn(|p| p.created = true);
+        Ok(Arc::new(Run { probe, options, db: Mutex::new(Some(Arc::new(db))), failures: Mutex::default() }))
+    }
+
+    pub fn database(&self) -> Option<Arc<Database>> {
+        self.db.lock().unwrap().clone()
+    }
+
+    /// What failed since this was asked last.
+    pub fn take_failures(&self) -> Vec<Failure> {
+        std::mem::take(&mut *self.failures.lock().unwrap())
+    }
+
+    /// Carries out a step. Whatever fails is noted; without a handle only opening does anything.
+    pub fn step(self: &Arc<Run>, step: &Step) {
+        match step {
+            Step::Commit(ops) => self.commit(ops, Durability::Sync),
+            Step::Buffered(ops) => self.commit(ops, Durability::Buffered),
+            Step::Group(batches) => self.group(batches),
+            Step::Sync => self.with(|db| db.sync()),
+            Step::Checkpoint => self.with(|db| db.checkpoint()),
+            Step::Merge => self.merge(),
+            Step::MergeWith(steps) => {
+                let (run, steps) = (self.clone(), steps.clone());
+                self.probe.do_meanwhile(Box::new(move || steps.iter().for_each(|s| run.step(s))));
+                self.merge();
+            }
+            Step::Compact => self.with(|db| db.compact()),
+            Step::Reopen => {
+                *self.db.lock().unwrap() = None;
+                self.open();
+            }
+            Step::Close => {
+                let db = self.db.lock().unwrap().take();
+                if let Some(db) = db.and_then(Arc::into_inner) {
+                    match db.close() {
+                        Ok(()) => self.probe.learn(|p| p.synced = p.acknowledged),
+                        Err(e) => self.note(e),
+                    }
+                }
+                self.open();
+            }
+        }
+        if let Some(db) = self.database()
+            && let Some(e) = db.take_background_error()
+        {
+            self.note(e);
+        }
+    }
+
+    fn note(&self, e: Failure) {
+        self.failures.lock().unwrap().push(e);
+    }
+
+    /// Acts that make everything acknowledged durable.
+    fn with(&self, act: impl FnOnce(&Database) -> triune::Result<()>) {
+        let Some(db) = self.database() else { return };
+        let before = self.probe.progress().acknowledged;
+        match act(&db) {
+            Ok(()) => self.probe.learn(|p| p.synced = p.synced.max(before)),
+            Err(e) => self.note(e),
+        }
+    }
+
+    fn merge(&self) {
+        let Some(db) = self.database() else { return };
+        if let Err(e) = db.merge() {
+            self.note(e);
+        }
+    }
+
+    /// Opens; what the database then shows is the truth from there on, whatever was unknown before.
+    pub fn open(&self) {
+        match Database::open_with(self.probe.directory(), self.options.clone()) {
+            Ok(db) => {
+                let lsn = db.snapshot().lsn().0 as usize;
+                let replayed = db.recovery().replayed_commits > 0;
+                self.probe.learn(|p| {
+                    p.states.truncate(lsn + 1);
+                    p.acknowledged = lsn;
+                    if replayed {
+                        p.synced = lsn;
+                    }
+                });
+                *self.db.lock().unwrap() = Some(Arc::new(db));
+            }
+            Err(e) => self.note(e),
+        }
+    }
+
+    fn commit(&self, ops: &[Op], durability: Durability) {
+        let Some(db) = self.database() else { return };
+        let issued = self.issue(&[ops.to_vec()]);
+        let answer = db.commit_with(batch_of(ops), durability);
+        self.settle(issued, vec![answer], &[ops.to_vec()], durability == Durability::Sync);
+    }
+
+    fn group(&self, batches: &[Vec<Op>]) {
+        let Some(db) = self.database() else { return };
+        let issued = self.issue(batches);
+        let answers = db.commit_many(batches.iter().map(|ops| batch_of(ops)).collect());
+        self.settle(issued, answers, batches, true);
+    }
+
+    /// Notes what is about to be committed; the lsn before it.
+    fn issue(&self, batches: &[Vec<Op>]) -> usize {
+        let mut before = 0;
+        self.probe.learn(|p| {
+            before = p.states.len() - 1;
+            let mut state = State::clone(&p.states[before]);
+            for ops in batches {
+                if state.apply(ops) == Some(true) {
+                    p.states.push(Arc::new(state.clone()));
+                }
+            }
+        });
+        before
+    }
+
+    /// Notes what was answered. A commit that failed for good is as if it had never been asked for.
+    fn settle(&self, before: usize, answers: Vec<triune::Result<Commit>>, batches: &[Vec<Op>], sync: bool) {
+        let mut state = State::clone(&self.probe.progress().states[before]);
+        let (mut states, mut acknowledged) = (Vec::new(), 0);
+        for (answer, ops) in answers.into_iter().zip(batches) {
+            match answer {
+                Ok(commit) => {
+                    let changed = state.apply(ops).unwrap_or_else(|| panic!("{ops:?} was committed, and the model refuses it"));
+                    if changed {
+                        states.push(Arc::new(state.clone()));
+                        acknowledged = before + states.len();
+                    }
+                    assert_eq!(commit.lsn.0 as usize, before + states.len(), "the lsn of {ops:?}");
+                }
+                Err(e) => match e.code() {
+                    ErrorCode::OutcomeUnknown => {
+                        if state.apply(ops) == Some(true) {
+                            states.push(Arc::new(state.clone()));
+                        }
+                        self.note(e);
+                    }
+                    ErrorCode::AlreadyExists | ErrorCode::NotFound => {
+                        assert_eq!(state.clone().apply(ops), None, "{ops:?} was refused ({e}), and the model takes it");
+                    }
+                    _ => self.note(e),
+                },
+            }
+        }
+        self.probe.learn(|p| {
+            // A merge with steps meanwhile settles inner commits before outer ones; commits themselves never nest.
+            p.states.truncate(before + 1);
+            p.states.extend(states);
+            p.acknowledged = p.acknowledged.max(acknowledged);
+            if sync {
+                p.synced = p.synced.max(acknowledged);
+            }
+        });
+    }
+}
+
+fn small() -> Options {
+    Options { background: false, merge_fan_in: 2, ..Options::default() }
+}
+
+fn ids(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| id.to_string()).collect()
+}
+
+fn one(id: &str, text: &str) -> Vec<triune::Document> {
+    vec![document(id, text)]
+}
+
+use Step::{Buffered, Checkpoint, Close, Commit as Do, Compact, Group, Merge, MergeWith, Reopen, Sync};
+
+/// Every kind of commit, alone.
+pub fn commits() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Create("b")]),
+        Do(vec![Op::Put("a", documents("x", 3, "s1"))]),
+        Do(vec![Op::Put("a", documents("y", 2, "s2")), Op::Insert("b", one("p", "of b"))]),
+        Do(vec![Op::Put("a", one("x1", "replaced"))]),
+        Do(vec![Op::PatchText("a", "y0", "patched common words")]),
+        Do(vec![Op::Delete("a", ids(&["x0", "none"]))]),
+        Do(vec![Op::Delete("a", ids(&["none"]))]),
+        Do(vec![Op::ReplaceSource("a", "s2", documents("z", 2, "s2"))]),
+        Do(vec![Op::DeleteSource("a", "s1")]),
+        Do(vec![Op::Swap("a", "b"), Op::Rename("b", "c")]),
+        Do(vec![Op::Clear("c"), Op::Put("c", one("q", "after clear"))]),
+        Do(vec![Op::Drop("a")]),
+    ];
+    Workload { name: "commits", options: small(), steps }
+}
+
+/// Commits that share a sync, one of them refused; and a group that is split, since it is too large for one write.
+pub fn groups() -> Workload {
+    let thresholds = Thresholds { record_bytes: 4_000, ..Thresholds::default() };
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 2, "s"))]),
+        Group(vec![
+            vec![Op::Put("a", one("g0", "first"))],
+            vec![Op::Insert("a", one("x0", "refused"))],
+            vec![Op::Delete("a", ids(&["g0", "x1"]))],
+            vec![Op::Delete("a", ids(&["none"]))],
+            vec![Op::Put("a", one("g1", "last"))],
+        ]),
+        Group(vec![
+            vec![Op::Put("a", documents("h", 12, "s"))],
+            vec![Op::Put("a", documents("i", 12, "s"))],
+            vec![Op::Delete("a", ids(&["h0", "i0"]))],
+        ]),
+    ];
+    Workload { name: "groups", options: Options { thresholds, ..small() }, steps }
+}
+
+/// Commits that are not synced, between synced ones.
+pub fn buffered() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 2, "s"))]),
+        Buffered(vec![Op::Put("a", one("b0", "one"))]),
+        Buffered(vec![Op::Delete("a", ids(&["x0"]))]),
+        Do(vec![Op::Put("a", one("s0", "synced"))]),
+        Buffered(vec![Op::Put("a", one("b1", "two"))]),
+        Sync,
+        Buffered(vec![Op::Put("a", one("b2", "three"))]),
+        Buffered(vec![Op::Clear("a")]),
+        Buffered(vec![Op::Put("a", one("b3", "four"))]),
+        Checkpoint,
+        Buffered(vec![Op::Put("a", one("b4", "five"))]),
+    ];
+    Workload { name: "buffered", options: small(), steps }
+}
+
+/// Batches too large for a record, with commits before and after, which their rows replace and delete.
+pub fn oversize() -> Workload {
+    let thresholds = Thresholds { record_bytes: 1_500, dead_inline_bytes: 60 };
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Create("b"), Op::Put("a", documents("x", 2, "s"))]),
+        Do(vec![Op::Put("a", documents("big", 12, "t")), Op::Put("b", documents("big", 12, "t")), Op::Delete("a", ids(&["x0"]))]),
+        Do(vec![Op::Put("a", one("big3", "replaced")), Op::Delete("b", ids(&["big0"]))]),
+        Do(vec![Op::Put("a", documents("big", 12, "u"))]),
+        Do(vec![Op::DeleteSource("a", "u"), Op::Put("a", one("x9", "small"))]),
+        Reopen,
+        Do(vec![Op::Put("b", documents("again", 12, "t"))]),
+        Checkpoint,
+    ];
+    Workload { name: "oversize", options: Options { thresholds, ..small() }, steps }
+}
+
+/// Logs that are rotated, and memtables that are flushed, because they are full.
+pub fn rotation() -> Workload {
+    let steps = (0..5).map(|i| Do(vec![Op::Put("a", documents(["p", "q", "r", "s", "t"][i], 3, "s"))]));
+    let steps = [Do(vec![Op::Create("a")])].into_iter().chain(steps);
+    let steps = steps.chain([Do(vec![Op::DeleteSource("a", "s")])]).collect();
+    Workload { name: "rotation", options: Options { memtable_bytes: 1, wal_bytes: 8_192, ..small() }, steps }
+}
+
+/// Checkpoints, with everything that can have changed since the one before.
+pub fn checkpoints() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Create("b")]),
+        Do(vec![Op::Put("a", documents("x", 4, "s")), Op::Put("b", documents("y", 2, "s"))]),
+        Checkpoint,
+        Do(vec![Op::Delete("a", ids(&["x1"]))]),
+        Checkpoint,
+        Do(vec![Op::Put("a", one("x2", "replaced")), Op::Delete("b", ids(&["y0", "y1"]))]),
+        Do(vec![Op::Rename("a", "c")]),
+        Checkpoint,
+        Checkpoint,
+        Do(vec![Op::Clear("c")]),
+        Do(vec![Op::Put("c", one("z", "after clear")), Op::Drop("b")]),
+        Checkpoint,
+    ];
+    Workload { name: "checkpoints", options: small(), steps }
+}
+
+/// Merges, with deletes before, in between and after, and with whole checkpoints meanwhile.
+pub fn merges() -> Workload {
+    let options = Options { merge_fan_in: 2, ..small() };
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 3, "s"))]),
+        Checkpoint,
+        Do(vec![Op::Put("a", documents("y", 3, "t"))]),
+        Checkpoint,
+        Do(vec![Op::Delete("a", ids(&["x0"]))]),
+        MergeWith(vec![Do(vec![Op::Delete("a", ids(&["y0"]))]), Buffered(vec![Op::Put("a", documents("z", 2, "t"))])]),
+        Checkpoint,
+        MergeWith(vec![Do(vec![Op::Delete("a", ids(&["y1"]))]), Checkpoint, Buffered(vec![Op::Delete("a", ids(&["z0"]))])]),
+        Do(vec![Op::DeleteSource("a", "t")]),
+        Merge,
+    ];
+    Workload { name: "merges", options, steps }
+}
+
+/// A clean end of a process, with what it folds, and the next one's first commit.
+pub fn closes() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 2, "s"))]),
+        Close,
+        Do(vec![Op::Put("a", documents("y", 2, "s"))]),
+        Close,
+        Close,
+        Buffered(vec![Op::Delete("a", ids(&["x0"]))]),
+        Close,
+    ];
+    Workload { name: "closes", options: Options { merge_fan_in: 8, ..small() }, steps }
+}
+
+/// Processes that end without closing.
+pub fn recoveries() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 2, "s"))]),
+        Reopen,
+        Buffered(vec![Op::Put("a", one("y", "more"))]),
+        Do(vec![Op::Delete("a", ids(&["x0"]))]),
+        Reopen,
+        Reopen,
+        Do(vec![Op::Put("a", one("z", "last"))]),
+        Checkpoint,
+        Buffered(vec![Op::Delete("a", ids(&["z"]))]),
+        Reopen,
+    ];
+    Workload { name: "recoveries", options: small(), steps }
+}
+
+/// Compaction, also as a process's first act.
+pub fn compactions() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 3, "s"))]),
+        Checkpoint,
+        Do(vec![Op::Put("a", documents("y", 2, "s")), Op::Delete("a", ids(&["x0"]))]),
+        Compact,
+        Reopen,
+        Compact,
+        Do(vec![Op::Delete("a", ids(&["x1", "x2", "y0", "y1"]))]),
+        Compact,
+        Reopen,
+    ];
+    Workload { name: "compactions", options: small(), steps }
+}
+
+/// A little of each, for what is tried at every operation in many ways.
+pub fn mixed() -> Workload {
+    let thresholds = Thresholds { record_bytes: 1_500, dead_inline_bytes: 60 };
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 3, "s"))]),
+        Group(vec![
+            vec![Op::Put("a", one("g0", "first"))],
+            vec![Op::Delete("a", ids(&["g0", "x1"]))],
+            vec![Op::Put("a", one("g1", "last"))],
+        ]),
+        Buffered(vec![Op::Put("a", one("b0", "buffered"))]),
+        Checkpoint,
+        Do(vec![Op::Put("a", documents("big", 12, "t")), Op::Delete("a", ids(&["x0"]))]),
+        Do(vec![Op::DeleteSource("a", "t"), Op::Put("a", one("y", "small"))]),
+        Checkpoint,
+        MergeWith(vec![Do(vec![Op::Delete("a", ids(&["g1"]))])]),
+        Buffered(vec![Op::Put("a", one("b1", "buffered"))]),
+        Reopen,
+        Do(vec![Op::Put("a", one("z", "last"))]),
+        Close,
+        Do(vec![Op::Clear("a")]),
+    ];
+    Workload { name: "mixed", options: Options { thresholds, ..small() }, steps }
+}
