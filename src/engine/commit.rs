@@ -197,7 +197,6 @@ impl Core {
             request.answer(result.map(|lsn| Commit { lsn, outcomes: resolved.outcomes }));
             return Group::new(w);
         }
-        let frees = resolved.collections.iter().all(|c| c.rows.is_empty());
         // Before anything is staged: a new log starts after the last commit.
         if let Err(e) = self.with_ballast(w, frees, |w| self.ensure_log(w)) {
             request.answer(Err(e));
