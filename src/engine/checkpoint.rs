@@ -33,9 +33,17 @@ pub(crate) struct Prepared {
 }
 
 impl Core {
-    /// Brings everything committed so far into segments.
+    /// Brings everything committed so far into segments. On a full disk the spare room is given for it, since it frees logs and files.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let _maintenance = self.maintenance.lock();
+        let result = self.checkpoint_once();
+        if !matches!(result, Err(Error::DiskFull(_))) || self.writer.lock().poisoned.is_some() || !self.give_up_ballast() {
+            return result;
+        }
+        self.checkpoint_once().inspect_err(|_| self.refill_ballast())
+    }
+
+    fn checkpoint_once(&self) -> Result<()> {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
@@ -53,6 +61,7 @@ impl Core {
         let _maintenance = self.maintenance.lock();
         {
             let mut w = self.writer.lock();
+            self.sync_found_logs(&w)?;
             self.settle(&mut w)?;
             let (last_lsn, catalog) = (w.lsn, w.catalog.clone());
             let (next_seq, next_incarnation) = (w.next_seq, w.next_incarnation);
@@ -83,6 +92,17 @@ impl Core {
         drop(w);
         self.install(prepared, Some(log))?;
         drop(claim);
+        Ok(())
+    }
+
+    /// Syncs the logs that were replayed, before HEAD is written: commits that only the cache held would be gone if both the slot that is
+    /// written again and then the power were lost.
+    fn sync_found_logs(&self, w: &Writer) -> Result<()> {
+        for &sequence in w.logs.keys() {
+            let name = FileName::Wal(sequence).to_string();
+            let log = self.dir.open_writable(&name).map_err(|e| Error::io(format!("opening {name}"), e))?;
+            log.sync().map_err(|e| Error::io(format!("syncing {name}"), e))?;
+        }
         Ok(())
     }
 

@@ -33,6 +33,9 @@ pub struct RecoveryReport {
     pub torn_tail: Option<String>,
 }
 
+/// What a recovery writes besides documents: a manifest, a log's header, the fixed parts of segments.
+const RECOVERY_BYTES: usize = 64 << 10;
+
 /// How often a reader starts again because a writer published meanwhile.
 const READ_ATTEMPTS: usize = 100;
 
@@ -57,9 +60,21 @@ pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(
     let core = core(dir, options, loaded, witness, Some(lock), None)?;
     drop(_opening);
     if behind {
-        core.checkpoint_recovered()?;
+        recover_into_files(&core, &report)?;
     }
     Ok((core, report))
+}
+
+/// Ends a recovery. Without room for it, says how much is needed.
+fn recover_into_files(core: &Core, report: &RecoveryReport) -> Result<()> {
+    let bytes: usize = core.writer.lock().version.memtables().map(|m| m.bytes()).sum();
+    let result = core.checkpoint_recovered();
+    let Err(Error::DiskFull(what)) = result else { return result };
+    Err(Error::DiskFull(format!(
+        "{what}. Recovering {} commits needs about {} bytes of room; none of them is lost. Make room and open again, or open for reading",
+        report.replayed_commits,
+        bytes + RECOVERY_BYTES
+    )))
 }
 
 /// Opens for reading: any number of processes, beside a writer.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use triune::ErrorCode;
 use triune::io::sim::{FailureKind, SimDirectory};
+use triune::{Database, ErrorCode};
 
-use super::model::{Op, State, batch_of, document};
-use super::oracle::{Allowed, check_reading, same_state};
+use super::model::{Op, State, batch_of, document, documents};
+use super::oracle::{Allowed, check_reading, options, same_state};
 use super::sweep::{Checked, Tally, operation_after};
 use super::workloads::{Run, Step, Workload};
 
@@ -140,4 +140,47 @@ fn reopen(run: &Arc<Run>) -> Result<(), String> {
         failures.iter().try_for_each(expected)?;
     }
     Ok(())
+}
+
+/// A database that was closed with some documents, on a disk without another free byte.
+fn on_a_full_disk(steps: &[Step]) -> (SimDirectory, State) {
+    let disk = SimDirectory::new();
+    let run = Run::create(disk.clone(), options()).unwrap();
+    steps.iter().for_each(|step| run.step(step));
+    assert!(run.take_failures().is_empty());
+    let progress = run.probe.progress();
+    let left = disk.after_kill();
+    left.disk_limit(left.file_names().iter().map(|name| left.read_file(name).unwrap().len() as u64).sum());
+    (left, State::clone(progress.states.last().unwrap()))
+}
+
+fn filled() -> Vec<Step> {
+    vec![Step::Commit(vec![Op::Create("a"), Op::Put("a", documents("x", 5, "s"))])]
+}
+
+#[test]
+fn a_full_disk_does_not_stop_what_frees_room() {
+    let (disk, _) = on_a_full_disk(&[filled(), vec![Step::Close]].concat());
+    let db = Database::open_with(Arc::new(disk.clone()), options()).unwrap();
+    let refused = db.put("a", vec![document("y", "no room")]).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::DiskFull, "{refused}");
+    assert_eq!(db.delete("a", vec!["x0".into()]).unwrap(), 1, "the first commit of a process, which needs a log");
+    assert_eq!(db.clear("a").unwrap(), 4);
+    db.checkpoint().unwrap();
+    db.close().unwrap();
+    let db = Database::open_with(Arc::new(disk.survivors_none()), options()).unwrap();
+    assert_eq!(db.snapshot().collection("a").unwrap().count(), 0);
+}
+
+#[test]
+fn a_recovery_without_room_says_so_and_loses_nothing() {
+    let (disk, state) = on_a_full_disk(&filled());
+    let refused = Database::open_with(Arc::new(disk.clone()), options()).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::DiskFull, "{refused}");
+    assert!(refused.to_string().contains("bytes of room"), "{refused}");
+    let reading = Database::open_read_only_with(Arc::new(disk.clone()), options()).unwrap();
+    assert_eq!(State::read(&reading).unwrap(), state);
+    disk.disk_limit(u64::MAX);
+    let db = Database::open_with(Arc::new(disk.clone()), options()).unwrap();
+    assert_eq!(State::read(&db).unwrap(), state);
 }

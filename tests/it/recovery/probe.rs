@@ -71,6 +71,14 @@ impl Probe {
         *self.meanwhile.lock().unwrap() = Some(hook);
     }
 
+    /// Does now what no write to a file of segments has set off.
+    pub fn finish_meanwhile(&self) {
+        let hook = self.meanwhile.lock().unwrap().take();
+        if let Some(hook) = hook {
+            hook();
+        }
+    }
+
     /// The moments so far, and now.
     pub fn take_moments(&self) -> Vec<Moment> {
         self.look();

@@ -27,8 +27,8 @@ pub struct Budget {
 impl Budget {
     pub fn of_this_run() -> Budget {
         match std::env::var("TRIUNE_SWEEP").as_deref() {
-            Ok("full") => Budget { full: true, images: 4096, nested_every: 1, nested_images: 24, depth: 2 },
-            _ => Budget { full: false, images: 16, nested_every: 17, nested_images: 4, depth: 1 },
+            Ok("full") => Budget { full: true, images: 256, nested_every: 3, nested_images: 6, depth: 2 },
+            _ => Budget { full: false, images: 12, nested_every: 23, nested_images: 3, depth: 1 },
         }
     }
 }
@@ -116,7 +116,7 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
             if nested && checked.tally.distinct > before && seen_here < budget.nested_images {
                 seen_here += 1;
                 let exactly = of_cut.exactly(found);
-                crash_recovery(&copy, &exactly, &exactly, budget, budget.depth, &mut checked)
+                crash_recovery(&copy, &exactly, &exactly, budget, 1, &mut checked)
                     .map_err(|e| at(format!("image {i}, recovered at {found:?}: {e}")))?;
             }
         }
@@ -149,7 +149,8 @@ fn crash_recovery(
         };
         let before = checked.tally.distinct;
         if depth > 1 {
-            crash_recovery(&moment.disk.after_kill(), &of_cut, of_kill, budget, depth - 1, checked).map_err(at)?;
+            let plainest = Budget { nested_images: 2, ..budget };
+            crash_recovery(&moment.disk.after_kill(), &of_cut, of_kill, plainest, depth - 1, checked).map_err(at)?;
         }
         checked.check(&moment.disk.after_kill(), of_kill).map_err(|e| at(format!("killed: {e}")))?;
         for (i, image) in moment.disk.survivor_images(budget.nested_images).enumerate() {
