@@ -76,6 +76,19 @@ pub use options::{AnalyzerKind, Durability, ExtractorKind, IoMode, Metric, Optio
 pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult};
 pub use text::Analyzer;
 
+/// The entities that an extractor finds in a text: each spelling with its number of mentions, in order of first appearance.
+///
+/// ```
+/// let found = triune::extract_entities(triune::ExtractorKind::Compat, "RAG with Google Cloud, and RAG again");
+/// assert_eq!(found, [("RAG".to_string(), 2), ("Google Cloud".to_string(), 1)]);
+/// ```
+pub fn extract_entities(extractor: ExtractorKind, text: &str) -> Vec<(String, u32)> {
+    match extractor {
+        ExtractorKind::None => Vec::new(),
+        ExtractorKind::Compat => graph::extract::compat(text).into_iter().map(|s| (s.text.to_string(), s.occurrences)).collect(),
+    }
+}
+
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -5,7 +5,7 @@
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use triune::{Durability, Metric, Scorer};
+use triune::{Durability, Metric, Rerank, Scorer};
 
 /// An embedded retrieval database: documents, vectors and full text in one directory, changed by one atomic commit.
 #[derive(Debug, Parser)]
@@ -36,7 +36,7 @@ pub(crate) enum Command {
     IngestWorker(crate::ingest::worker::WorkerArgs),
     /// Load documents from JSON lines
     Load(LoadArgs),
-    /// Search by text, by vector or by both
+    /// Search by text, by vector, by entities, or by several of these
     Search(Box<SearchArgs>),
     /// Print documents by id
     Get(GetArgs),
@@ -48,11 +48,17 @@ pub(crate) enum Command {
     Put(PutArgs),
     /// Merge metadata into one document, or replace its text or vector
     Patch(PatchArgs),
-    /// Delete documents by id or by source, or all of them
+    /// Delete documents by id, by source or by filter, or all of them
     Delete(DeleteArgs),
     /// Print what the database holds
     Stats(StatsArgs),
-    /// Show how text is cut into tokens
+    /// List the collections, or drop, rename or swap some
+    Collections(CollectionsArgs),
+    /// List the sources of a collection, with what is stored of each
+    Sources(SourcesArgs),
+    /// Look at the entity graph of a collection
+    Graph(GraphArgs),
+    /// Show how text is cut into tokens, or which entities it mentions
     Analyze(AnalyzeArgs),
     /// Merge each collection into one segment and remove what is dead
     Compact(CompactArgs),
@@ -94,8 +100,8 @@ pub(crate) struct CreateArgs {
     /// The scorer of text searches that do not name one
     #[arg(long, value_enum, default_value_t = ScorerName::Lucene)]
     pub(crate) scorer: ScorerName,
-    /// How entities are found in text
-    #[arg(long, value_enum, default_value_t = ExtractorName::None)]
+    /// How entities are found in text that comes without them
+    #[arg(long, value_enum, default_value_t = ExtractorName::Compat)]
     pub(crate) extractor: ExtractorName,
     /// The metadata key that names a document's source. Default: file_hash
     #[arg(long, value_name = "K")]
@@ -149,7 +155,7 @@ const INGEST_NOTES: &str = "Text, Markdown, HTML, JSON, CSV, PDF, DOCX and sourc
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// JSON lines, one document each: {"id","text","metadata","vector","source"}; `-` reads stdin. Blank lines are skipped
+    /// JSON lines, one document each: {"id","text","metadata","vector","source","entities","relations"}; `-` reads stdin. Blank lines are skipped
     #[arg(value_name = "FILE.jsonl|-")]
     pub(crate) file: String,
     /// Vectors in a NumPy file (f16, f32 or f64, C order); row i belongs to line i, blank lines not counted
@@ -176,7 +182,7 @@ pub(crate) struct SearchArgs {
     /// The words to search for
     #[arg(value_name = "QUERY")]
     pub(crate) query: Option<String>,
-    /// `hybrid` fuses both; without a query vector it is `text`
+    /// `hybrid` fuses several; without a query vector it is `text`. `docsgpt` is the walk that `ppr` takes so far
     #[arg(long, value_enum, default_value_t = ModeName::Hybrid)]
     pub(crate) mode: ModeName,
     /// What `hybrid` fuses
@@ -185,7 +191,8 @@ pub(crate) struct SearchArgs {
     /// The query vector: a JSON array, or @FILE with one (or with the one row of a .npy file)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) vector: Option<String>,
-    #[arg(long, value_name = "JSON", hide = true)]
+    /// Only documents whose metadata match: {"year":{"$gte":2020}}
+    #[arg(long, value_name = "JSON")]
     pub(crate) filter: Option<String>,
     /// How many hits
     #[arg(short, value_name = "N", default_value_t = 10)]
@@ -196,17 +203,19 @@ pub(crate) struct SearchArgs {
     /// The scorer of the text search. Default: the collection's
     #[arg(long, value_enum)]
     pub(crate) scorer: Option<ScorerName>,
-    #[arg(long, value_name = "1|2", hide = true)]
-    pub(crate) hops: Option<u8>,
+    /// Steps of the graph search: 1 stays with the question's entities, 2 goes on to what stands beside them
+    #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub(crate) hops: Option<u32>,
     /// How widely to walk a vector index. Without effect so far: every vector search is exact
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) ef: Option<u64>,
-    #[arg(long, value_name = "dense|text", hide = true)]
-    pub(crate) rerank: Option<String>,
+    /// Multiply the scores of the first 50 hits of `graph` or `ppr` by what this retriever says of them
+    #[arg(long, value_enum)]
+    pub(crate) rerank: Option<RerankName>,
     /// Say on stderr what shaped the answer
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Answer each line {"query","vector","mode","k","scorer","exact"} with one line of JSON, all from one snapshot; `-` reads stdin
+    /// Answer each line {"query","vector","mode","k","filter","scorer","hops","exact","ef","rerank"} with one line of JSON, all from one snapshot; `-` reads stdin
     #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
     pub(crate) queries: Option<String>,
     /// Query vectors in a NumPy file; row i belongs to line i of --queries
@@ -230,7 +239,8 @@ pub(crate) struct GetArgs {
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    #[arg(long, value_name = "JSON", hide = true)]
+    /// Only documents whose metadata match
+    #[arg(long, value_name = "JSON")]
     pub(crate) filter: Option<String>,
     /// Print vectors too (with --json)
     #[arg(long)]
@@ -241,7 +251,8 @@ pub(crate) struct ScanArgs {
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    #[arg(long, value_name = "JSON", hide = true)]
+    /// Only documents whose metadata match
+    #[arg(long, value_name = "JSON")]
     pub(crate) filter: Option<String>,
 }
 
@@ -278,7 +289,8 @@ pub(crate) struct DeleteArgs {
     /// Every document of this source
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     pub(crate) source: Option<String>,
-    #[arg(long, value_name = "JSON", hide = true)]
+    /// Every document whose metadata match; {} is refused
+    #[arg(long, value_name = "JSON")]
     pub(crate) filter: Option<String>,
     /// Every document; the collection and its schema stay
     #[arg(long)]
@@ -298,20 +310,68 @@ pub(crate) struct StatsArgs {
     pub(crate) full: bool,
 }
 
-/// What `triune delete` takes, less what it does not know yet.
-pub(crate) const DELETE_USAGE: &str = "triune delete [OPTIONS] DB ((--id ID)... | --source S | --all)";
+/// What `triune delete` takes.
+pub(crate) const DELETE_USAGE: &str = "triune delete [OPTIONS] DB ((--id ID)... | --source S | --filter JSON | --all)";
 
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "triune analyze [OPTIONS] --analyzer A [FILE|-]")]
+#[command(override_usage = "triune analyze [OPTIONS] (--analyzer A | --extractor X) [FILE|-]")]
 pub(crate) struct AnalyzeArgs {
     /// The analyzer: word
     #[arg(long, value_name = "A", required_unless_present = "extractor", conflicts_with = "extractor")]
     pub(crate) analyzer: Option<String>,
-    #[arg(long, value_name = "X", hide = true)]
+    /// The extractor: compat
+    #[arg(long, value_name = "X")]
     pub(crate) extractor: Option<String>,
-    /// JSON lines {"text"}; `-`, the default, reads stdin. Each is answered by one line {"tokens"}
+    /// JSON lines {"text"}; `-`, the default, reads stdin. Each is answered by one line {"tokens"} or {"entities"}
     #[arg(value_name = "FILE|-", default_value = "-")]
     pub(crate) file: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CollectionsArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    #[command(subcommand)]
+    pub(crate) action: Option<CollectionsAction>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CollectionsAction {
+    /// Remove a collection with all its documents
+    Drop { name: String },
+    /// Give a collection another name, which must be free
+    Rename { old: String, new: String },
+    /// Exchange the names of two collections at once
+    Swap { a: String, b: String },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SourcesArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(subcommand)]
+    pub(crate) action: GraphAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GraphAction {
+    /// Print one entity: how many documents mention it, how often, and its relations
+    Entity { name: String },
+    /// Print the entities that relations or shared documents join to one, the strongest first
+    Neighbors { name: String },
+    /// Rank every entity by personalised PageRank over the relations
+    Ppr {
+        /// Entities with weights: {"NAME": WEIGHT}; {} means all alike
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        seeds: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -366,7 +426,6 @@ impl From<ScorerName> for Scorer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExtractorName {
     None,
-    #[value(hide = true)]
     Compat,
     #[value(hide = true)]
     Rules,
@@ -377,11 +436,8 @@ pub(crate) enum ModeName {
     Vector,
     Text,
     Hybrid,
-    #[value(hide = true)]
     Graph,
-    #[value(hide = true)]
     Ppr,
-    #[value(hide = true)]
     Docsgpt,
 }
 
@@ -389,8 +445,22 @@ pub(crate) enum ModeName {
 pub(crate) enum Leg {
     Vector,
     Text,
-    #[value(hide = true)]
     Graph,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RerankName {
+    Dense,
+    Text,
+}
+
+impl From<RerankName> for Rerank {
+    fn from(name: RerankName) -> Rerank {
+        match name {
+            RerankName::Dense => Rerank::Dense,
+            RerankName::Text => Rerank::Text,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -1,8 +1,7 @@
 //! The line format of documents, both ways, and the lines themselves.
 //!
-//! A line is `{"id","text","metadata","vector","source"}`; all but `id` may be absent or null. Metadata passes through byte for byte:
-//! it is cut out of the line, never parsed into values and written again. What a later version will read (`entities`, `relations`) is
-//! refused as "not yet", any other key by its name.
+//! A line is `{"id","text","metadata","vector","source","entities","relations"}`; all but `id` may be absent or null. Metadata passes through
+//! byte for byte: it is cut out of the line, never parsed into values and written again. Any other key is refused by its name.
 
 use crate::output::{Failure, Outcome};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -188,11 +187,6 @@ impl Form {
     /// Reads one document.
     pub(crate) fn document(&self, line: &str) -> Outcome<Document> {
         let fields = Fields::parse(line)?;
-        for key in ["entities", "relations"] {
-            if fields.get(key).is_some() {
-                return Err(Failure::not_yet(format!("the key {key:?}")));
-            }
-        }
         let mut document = Document::new(id(&fields)?);
         document.text = self.text(&fields)?;
         if let Some(raw) = fields.get("vector") {
@@ -200,6 +194,13 @@ impl Form {
         }
         if let Some(raw) = fields.get("source") {
             document.source = Some(value("source", raw, "a string")?);
+        }
+        if let Some(raw) = fields.get("entities") {
+            document.entities = Some(value("entities", raw, "an array of {\"name\",\"type\",\"mentions\"}")?);
+        }
+        if let Some(raw) = fields.get("relations") {
+            let what = "an array of {\"source\",\"target\",\"type\",\"description\",\"weight\"}";
+            document.relations = Some(value("relations", raw, what)?);
         }
         document.metadata = self.metadata(&fields)?;
         Ok(document)
@@ -233,7 +234,7 @@ impl Form {
                 rest.push((&**key, *raw));
             } else if !self.is_text(key) {
                 return Err(Failure::invalid(format!(
-                    "unknown key {key:?}; a document has id, text, metadata, vector and source (`triune load --rest-to-metadata` takes other keys into the metadata)"
+                    "unknown key {key:?}; a document has id, text, metadata, vector, source, entities and relations (`triune load --rest-to-metadata` takes other keys into the metadata)"
                 )));
             }
         }
@@ -299,6 +300,12 @@ impl Serialize for Line<'_> {
         }
         if let Some(vector) = d.vector.as_deref().filter(|_| self.vectors) {
             map.serialize_entry("vector", vector)?;
+        }
+        if let Some(entities) = &d.entities {
+            map.serialize_entry("entities", entities)?;
+        }
+        if let Some(relations) = &d.relations {
+            map.serialize_entry("relations", relations)?;
         }
         map.end()
     }

@@ -29,21 +29,23 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     let dimension = schema.dimension.map_or("vectors as long as the first".to_string(), |d| format!("{d}-dimensional vectors"));
     out.line(format_args!("{} {path}", if made { "created" } else { "opened" }))?;
     out.line(format_args!(
-        "added collection {name}: {dimension}, metric {}, analyzer {}, scorer {}",
-        schema.metric, schema.analyzer, schema.scorer
+        "added collection {name}: {dimension}, metric {}, analyzer {}, scorer {}, extractor {}",
+        schema.metric, schema.analyzer, schema.scorer, schema.extractor
     ))
 }
 
 fn schema(args: &CreateArgs) -> Outcome<Schema> {
-    if args.extractor != ExtractorName::None {
-        return Err(Failure::not_yet("an extractor of entities (--extractor none is the default)"));
-    }
+    let extractor = match args.extractor {
+        ExtractorName::None => ExtractorKind::None,
+        ExtractorName::Compat => ExtractorKind::Compat,
+        ExtractorName::Rules => return Err(Failure::not_yet("the extractor rules (known: compat, none)")),
+    };
     let mut schema = Schema {
         dimension: args.dim,
         metric: args.metric.into(),
         analyzer: args.analyzer.parse()?,
         scorer: args.scorer.into(),
-        extractor: ExtractorKind::None,
+        extractor,
         ..Schema::default()
     };
     if let Some(key) = &args.source_key {

@@ -1,21 +1,26 @@
-//! `triune delete`: documents by id or by source, or all of them. What is not there counts as none.
+//! `triune delete`: documents by id, by source or by filter, or all of them. What is not there counts as none.
 
 use crate::args::{Args, DELETE_USAGE, DeleteArgs};
-use crate::output::{Counted, Out, Outcome};
+use crate::output::{Counted, Failure, Out, Outcome};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use triune::WriteBatch;
 
 pub(crate) fn run(args: &DeleteArgs, out: &mut Out) -> Outcome<()> {
-    super::no_filter(args.filter.as_ref())?;
-    if args.ids.is_empty() && args.source.is_none() && !args.all {
-        let message = "what to delete is not said: give --id ID, --source S or --all";
+    let filter = super::filter(args.filter.as_ref())?;
+    if args.ids.is_empty() && args.source.is_none() && filter.is_none() && !args.all {
+        let message = "what to delete is not said: give --id ID, --source S, --filter JSON or --all";
         Args::command().override_usage(DELETE_USAGE).error(ErrorKind::MissingRequiredArgument, message).exit();
     }
     let name = &args.target.collection;
     let mut batch = WriteBatch::new();
     if args.all {
         batch.clear(name);
+    } else if let Some(filter) = filter {
+        if filter.is_empty() {
+            return Err(Failure::invalid("the filter {} matches every document; `triune delete --all` is for that, nothing was deleted"));
+        }
+        batch.delete_where(name, filter);
     } else if let Some(source) = &args.source {
         batch.delete_source(name, source);
     } else {

@@ -1,12 +1,14 @@
 //! One file a command. What several of them need stands here: opening a database so that the message says what to run next.
 
 mod analyze;
+mod collections;
 mod compact;
 mod count;
 mod create;
 mod delete;
 mod demo;
 mod get;
+mod graph;
 #[cfg(feature = "ingest")]
 mod ingest;
 mod inspect;
@@ -17,12 +19,13 @@ mod put;
 mod queries;
 mod scan;
 mod search;
+mod sources;
 mod stats;
 
 use crate::args::{Command, Target};
 use crate::output::{Failure, Out, Outcome, note};
 use std::path::Path;
-use triune::{Collection, Database, ErrorCode, Snapshot};
+use triune::{Collection, Database, ErrorCode, Filter, Snapshot};
 
 /// Runs one command.
 pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
@@ -42,6 +45,9 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Patch(args) => patch::run(args, out),
         Command::Delete(args) => delete::run(args, out),
         Command::Stats(args) => stats::run(args, out),
+        Command::Collections(args) => collections::run(args, out),
+        Command::Sources(args) => sources::run(args, out),
+        Command::Graph(args) => graph::run(args, out),
         Command::Analyze(args) => analyze::run(args, out),
         Command::Compact(args) => compact::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
@@ -96,7 +102,7 @@ fn names(collections: &[String]) -> String {
     }
 }
 
-/// Refuses `--filter`, which a later version brings.
-fn no_filter(filter: Option<&String>) -> Outcome<()> {
-    filter.map_or(Ok(()), |_| Err(Failure::not_yet("--filter")))
+/// Reads `--filter`.
+fn filter(json: Option<&String>) -> Outcome<Option<Filter>> {
+    Ok(json.map(|json| Filter::parse(json)).transpose()?)
 }

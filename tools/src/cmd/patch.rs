@@ -31,10 +31,9 @@ fn patch(id: &str, json: &str) -> Outcome<Patch> {
         match &**key {
             "vector" if null => patch = patch.without_vector(),
             "vector" => patch = patch.vector(value::<Vec<f32>>(key, raw, "an array of numbers or null")?),
-            "text" | "metadata" | "entities" | "relations" if null => {}
+            "text" | "metadata" if null => {}
             "text" => patch = patch.text(value::<String>(key, raw, "a string")?),
             "metadata" => patch = patch.metadata(raw.get())?,
-            "entities" | "relations" => return Err(Failure::not_yet(format_args!("the key {key:?}"))),
             _ => return Err(Failure::invalid(format!("unknown key {key:?}; a patch has metadata, text and vector"))),
         }
     }

@@ -10,7 +10,7 @@ use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::time::Duration;
-use triune::{Collection, ErrorCode, Search, SearchResult};
+use triune::{Collection, ErrorCode, Filter, Search, SearchResult};
 
 pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out) -> Outcome<()> {
     let mut lines = Lines::open(file)?;
@@ -75,9 +75,13 @@ fn question(flags: &Question, line: &str) -> Outcome<(Question, bool)> {
             "exact" => q.exact = value(key, raw, "true or false")?,
             // Every vector search is exact so far, which no width of a walk changes.
             "ef" => drop(value::<std::num::NonZeroU64>(key, raw, "a whole number, 1 or more")?),
-            "filter" | "hops" | "rerank" => return Err(Failure::not_yet(format_args!("the key {key:?}"))),
+            "filter" => q.filter = Some(Filter::parse(raw.get())?),
+            "hops" => q.hops = value(key, raw, "1 or 2")?,
+            "rerank" => q.rerank = Some(named(key, &value::<String>(key, raw, "a string")?)?),
             _ => {
-                return Err(Failure::invalid(format!("unknown key {key:?}; a line has query, vector, mode, k, scorer, exact and ef")));
+                return Err(Failure::invalid(format!(
+                    "unknown key {key:?}; a line has query, vector, mode, k, filter, scorer, hops, exact, ef and rerank"
+                )));
             }
         }
     }

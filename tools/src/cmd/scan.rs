@@ -8,11 +8,15 @@ use crate::output::{Out, Outcome, excerpt};
 const EXCERPT_CHARS: usize = 100;
 
 pub(crate) fn run(args: &ScanArgs, out: &mut Out) -> Outcome<()> {
-    super::no_filter(args.filter.as_ref())?;
+    let filter = super::filter(args.filter.as_ref())?;
     let database = super::open_for_reading(&args.target.database)?;
     let snapshot = database.snapshot();
     let collection = super::collection(&snapshot, &args.target)?;
-    for document in collection.scan().with_vectors(args.vectors) {
+    let mut scan = collection.scan().with_vectors(args.vectors);
+    if let Some(filter) = &filter {
+        scan = scan.filtered(filter)?;
+    }
+    for document in scan {
         let (_, document) = document?;
         if out.json() {
             out.object(&Line { document: &document, vectors: args.vectors })?;

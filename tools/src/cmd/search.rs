@@ -1,12 +1,12 @@
 //! `triune search`: one question, or with `--queries` many (see `queries.rs`).
 
-use crate::args::{Leg, ModeName, ScorerName, SearchArgs};
+use crate::args::{Leg, ModeName, RerankName, ScorerName, SearchArgs};
 use crate::jsonl::Verbatim;
 use crate::npy;
 use crate::output::{Failure, Out, Outcome, excerpt, note};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::Path;
-use triune::{Hit, Mode, RetrieverRank, Search};
+use triune::{Filter, Hit, Legs, Mode, RetrieverRank, Search};
 
 /// Characters of a hit's text that people see.
 const EXCERPT_CHARS: usize = 200;
@@ -63,21 +63,14 @@ pub(crate) struct Question {
     pub(crate) k: usize,
     pub(crate) scorer: Option<ScorerName>,
     pub(crate) exact: bool,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) hops: u32,
+    pub(crate) rerank: Option<RerankName>,
     legs: Vec<Leg>,
 }
 
 impl Question {
     fn from_flags(args: &SearchArgs) -> Outcome<Question> {
-        super::no_filter(args.filter.as_ref())?;
-        if args.hops.is_some() {
-            return Err(Failure::not_yet("--hops"));
-        }
-        if args.rerank.is_some() {
-            return Err(Failure::not_yet("--rerank"));
-        }
-        if args.legs.contains(&Leg::Graph) {
-            return Err(Failure::not_yet("the leg graph"));
-        }
         Ok(Question {
             query: args.query.clone(),
             vector: args.vector.as_deref().map(vector).transpose()?,
@@ -85,6 +78,9 @@ impl Question {
             k: args.k,
             scorer: args.scorer,
             exact: args.exact,
+            filter: super::filter(args.filter.as_ref())?,
+            hops: args.hops.unwrap_or(2),
+            rerank: args.rerank,
             legs: args.legs.clone(),
         })
     }
@@ -101,10 +97,15 @@ impl Question {
             ModeName::Vector => (Mode::Vector, None),
             ModeName::Text => (Mode::Text, None),
             ModeName::Hybrid => self.hybrid()?,
-            ModeName::Graph => return Err(Failure::not_yet("mode graph")),
-            ModeName::Ppr => return Err(Failure::not_yet("mode ppr")),
-            ModeName::Docsgpt => return Err(Failure::not_yet("mode docsgpt")),
+            ModeName::Graph | ModeName::Ppr | ModeName::Docsgpt if self.query.is_none() => {
+                return Err(Failure::invalid("a search of the graph needs a query (QUERY, or the key \"query\" of a line)"));
+            }
+            ModeName::Graph => (Mode::Graph, None),
+            // So far one walk has both names.
+            ModeName::Ppr | ModeName::Docsgpt => (Mode::Ppr, None),
         };
+        let legs =
+            Legs { vector: self.legs.contains(&Leg::Vector), text: self.legs.contains(&Leg::Text), graph: self.legs.contains(&Leg::Graph) };
         let search = Search {
             query: self.query.filter(|_| mode != Mode::Vector),
             vector: self.vector.filter(|_| mode != Mode::Text),
@@ -112,6 +113,10 @@ impl Question {
             k: self.k,
             exact: self.exact,
             scorer: self.scorer.map(Into::into),
+            filter: self.filter,
+            hops: self.hops,
+            legs,
+            rerank: self.rerank.map(Into::into),
             ..Search::default()
         };
         Ok((search, remark))
@@ -119,16 +124,17 @@ impl Question {
 
     /// What hybrid comes to with the legs and the input that are there.
     fn hybrid(&self) -> Outcome<(Mode, Option<&'static str>)> {
-        let by_vector = self.legs.contains(&Leg::Vector);
-        let by_text = self.legs.contains(&Leg::Text);
-        let (vector, text) = (self.vector.is_some() && by_vector, self.query.is_some() && by_text);
-        match (vector, text) {
-            (true, true) => Ok((Mode::Hybrid, None)),
-            (false, true) if by_vector => Ok((Mode::Text, Some("no query vector was given, so mode hybrid searches by text alone"))),
-            (true, false) if by_text => Ok((Mode::Vector, Some("no query text was given, so mode hybrid searches by vector alone"))),
-            (false, true) => Ok((Mode::Text, None)),
-            (true, false) => Ok((Mode::Vector, None)),
+        let wants = |leg| self.legs.contains(&leg);
+        let vector = self.vector.is_some() && wants(Leg::Vector);
+        let by_query = wants(Leg::Text) || wants(Leg::Graph);
+        match (vector, self.query.is_some() && by_query) {
+            (true, false) if by_query => Ok((Mode::Hybrid, Some("no query text was given, so mode hybrid searches by vector alone"))),
+            (false, true) if wants(Leg::Vector) && !wants(Leg::Graph) => {
+                Ok((Mode::Hybrid, Some("no query vector was given, so mode hybrid searches by text alone")))
+            }
+            (false, true) if wants(Leg::Vector) => Ok((Mode::Hybrid, Some("no query vector was given, so mode hybrid goes without one"))),
             (false, false) => Err(Failure::invalid("nothing to search for: give a query, a query vector or both")),
+            _ => Ok((Mode::Hybrid, None)),
         }
     }
 }

@@ -29,7 +29,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(stats: &CollectionStats, full: bool) -> Numbers {
+    fn of(stats: &CollectionStats, cooccurrences: Option<u64>) -> Numbers {
         Numbers {
             documents: stats.documents,
             sources: stats.sources,
@@ -40,8 +40,7 @@ impl Numbers {
             mentions: stats.mentions,
             relations: stats.relations,
             segments: stats.segments,
-            // No entities are kept so far, so none occur together.
-            cooccurrences: full.then_some(0),
+            cooccurrences,
         }
     }
 }
@@ -53,8 +52,9 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
     let mut collections = BTreeMap::new();
     for name in names {
         let target = Target { database: args.database.clone(), collection: name.clone() };
-        let stats = super::collection(&snapshot, &target)?.stats()?;
-        collections.insert(name, Numbers::of(&stats, args.full));
+        let collection = super::collection(&snapshot, &target)?;
+        let cooccurrences = if args.full { Some(collection.cooccurrences()?) } else { None };
+        collections.insert(name, Numbers::of(&collection.stats()?, cooccurrences));
     }
     let report = Report { collections, bytes: database.bytes_on_disk()?, generation: snapshot.generation().0 };
     if out.json() {

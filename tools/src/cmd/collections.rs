@@ -1,0 +1,53 @@
+//! `triune collections`: lists the collections, or drops, renames or swaps some, each in one commit.
+
+use crate::args::{CollectionsAction, CollectionsArgs};
+use crate::output::{Counted, Out, Outcome};
+use triune::WriteBatch;
+
+pub(crate) fn run(args: &CollectionsArgs, out: &mut Out) -> Outcome<()> {
+    match &args.action {
+        None => list(args, out),
+        Some(action) => change(args, action, out),
+    }
+}
+
+fn list(args: &CollectionsArgs, out: &mut Out) -> Outcome<()> {
+    let snapshot = super::open_for_reading(&args.database)?.snapshot();
+    for name in snapshot.collections() {
+        let collection = snapshot.collection(&name)?;
+        let (documents, schema) = (collection.count(), collection.schema());
+        match out.json() {
+            true => out.object(&serde_json::json!({ "name": name, "documents": documents, "schema": schema }))?,
+            false => {
+                out.line(format_args!("{name}: {}, metric {}, scorer {}", Counted(documents, "document"), schema.metric, schema.scorer))?
+            }
+        }
+    }
+    Ok(())
+}
+
+fn change(args: &CollectionsArgs, action: &CollectionsAction, out: &mut Out) -> Outcome<()> {
+    let mut batch = WriteBatch::new();
+    let done = match action {
+        CollectionsAction::Drop { name } => {
+            batch.drop_collection(name);
+            format!("dropped {name}")
+        }
+        CollectionsAction::Rename { old, new } => {
+            batch.rename_collection(old, new);
+            format!("renamed {old} to {new}")
+        }
+        CollectionsAction::Swap { a, b } => {
+            batch.swap_collections(a, b);
+            format!("swapped {a} and {b}")
+        }
+    };
+    let database = super::open_for_writing(&args.database)?;
+    let committed = database.commit(batch);
+    database.close()?;
+    let deleted: u64 = committed?.outcomes.iter().map(|o| o.deleted).sum();
+    match out.json() {
+        true => out.object(&serde_json::json!({ "done": done, "deleted": deleted })),
+        false => out.line(done),
+    }
+}
