@@ -1,5 +1,7 @@
 //! From an empty directory to an answer, and through a restart: `cargo run --example quickstart`.
 
+#![allow(clippy::print_stdout, reason = "an example prints what it found")]
+
 use std::path::Path;
 use triune::{Collection, Database, Document, Metadata, Mode, Patch, Schema, Search, WriteBatch};
 

@@ -219,10 +219,10 @@ impl Error {
     /// An error of the operating system while doing `context`. A full disk (or quota) becomes [`Error::DiskFull`].
     pub fn io(context: impl Into<String>, source: std::io::Error) -> Error {
         let context = context.into();
-        match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::DiskFull(format!("{context}: {source}")),
-            _ => Error::Io { context, source },
+        if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+            return Error::DiskFull(format!("{context}: {source}"));
         }
+        Error::Io { context, source }
     }
 
     /// A copy for another waiter of the same group of commits. An `Io` source is rebuilt from its kind and text.

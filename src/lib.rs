@@ -39,6 +39,9 @@
     )
 )]
 
+#[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
+compile_error!("Triune reads its files in place: it needs a little-endian host with 64-bit addresses");
+
 /// Modules that the feature `internals` makes public.
 macro_rules! rooms {
     ($($room:ident)+) => {

@@ -36,7 +36,8 @@ pub enum Durability {
     Sync,
     /// Handed to the operating system: survives the end of the process, not a power cut. At most 16 MiB are ever unsynced.
     Buffered,
-    /// As `Buffered`, and synced in the background at least this often.
+    /// As `Buffered`, and synced in the background within this time (1 ms at least); without [`Options::background`], before it is
+    /// acknowledged.
     Interval(Duration),
 }
 

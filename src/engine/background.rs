@@ -3,8 +3,8 @@
 use super::core::Core;
 use super::policy;
 use crate::error::{Error, Result};
-use crate::options::Durability;
 use parking_lot::{Condvar, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,6 +12,11 @@ use std::time::Duration;
 
 /// How long the thread sleeps when nobody calls it.
 const IDLE: Duration = Duration::from_secs(60);
+/// The shortest sleep between two syncs, so that an interval of nothing does not keep a core busy.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// How many full memtables may wait for their flush before commits that add documents do it themselves.
+const FROZEN_MEMTABLES_MAX: usize = 4;
 
 /// The thread's half that everyone sees.
 #[derive(Debug, Default)]
@@ -20,6 +25,8 @@ pub(crate) struct Background {
     wake: Condvar,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The shortest interval within which a commit was promised to be synced, if one was.
+    interval: Mutex<Option<Duration>>,
     /// Why the last background work failed; the next commit or `health` tells.
     last_error: Mutex<Option<Error>>,
 }
@@ -29,6 +36,21 @@ impl Background {
     pub(crate) fn call(&self) {
         *self.called.lock() = true;
         self.wake.notify_one();
+    }
+
+    /// Sees to it that what was committed up to now, and what will be, is synced within `interval`.
+    pub(crate) fn promise(&self, interval: Duration) {
+        let mut shortest = self.interval.lock();
+        if shortest.is_none_or(|shortest| interval < shortest) {
+            *shortest = Some(interval);
+            drop(shortest);
+            // The thread may be in a longer sleep.
+            self.call();
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        self.interval.lock().map_or(IDLE, |interval| interval.clamp(SHORTEST, IDLE))
     }
 
     /// Ends a long merge when the handle is closing.
@@ -44,7 +66,7 @@ impl Background {
         self.stop.store(true, Ordering::Relaxed);
         self.call();
         if let Some(thread) = self.thread.lock().take() {
-            // A panic in the thread was reported where it happened; closing goes on.
+            // The thread catches panics; whatever ends it all the same must not keep a database from closing.
             let _ = thread.join();
         }
         self.stop.store(false, Ordering::Relaxed);
@@ -68,21 +90,21 @@ impl Core {
     /// Starts the thread.
     pub(crate) fn start_background(self: &Arc<Core>) -> Result<()> {
         let core = Arc::downgrade(self);
-        let pause = match self.options.durability {
-            Durability::Interval(interval) => interval,
-            Durability::Sync | Durability::Buffered => IDLE,
-        };
         let run = move || {
             while let Some(core) = core.upgrade() {
                 if core.background.stop.load(Ordering::Relaxed) {
                     return;
                 }
-                if let Err(e) = core.background_work() {
+                // A panic stops the writer: a checkpoint or merge may have been left halfway. The thread goes on, so that closing finds it.
+                let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
+                let done =
+                    done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())));
+                if let Err(e) = done {
                     *core.background.last_error.lock() = Some(e);
                 }
                 let waiting = core.clone();
                 drop(core);
-                waiting.background.wait(pause);
+                waiting.background.wait(waiting.background.pause());
             }
         };
         let thread = std::thread::Builder::new().name("triune".into()).spawn(run);
@@ -92,7 +114,7 @@ impl Core {
 
     /// What is due now: an interval's sync, flushes, merges.
     fn background_work(&self) -> Result<()> {
-        if matches!(self.options.durability, Durability::Interval(_)) {
+        if self.background.interval.lock().is_some() {
             let mut w = self.writer.lock();
             if w.poisoned.is_none() && w.wal.as_ref().is_some_and(|wal| wal.unsynced_bytes() > 0) {
                 self.sync_log(&mut w)?;
@@ -135,12 +157,17 @@ impl Core {
             let w = self.writer.lock();
             let log_bytes = w.wal.as_ref().map_or(0, |wal| wal.end_offset());
             let full = w.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes;
-            (full && w.poisoned.is_none() && !w.closed && w.read_only.is_none(), w.version.frozen.len())
+            (full && self.writable(&w).is_ok(), w.version.frozen.len())
         };
-        if !full {
+        // A landed batch freezes what was before it, however little that was.
+        let left = waiting > 0 && !self.options.background;
+        if !full && !left {
             return;
         }
-        let result = if self.options.background && waiting == 0 {
+        let result = if left && !full {
+            let _maintenance = self.maintenance.lock();
+            self.flush_frozen()
+        } else if self.options.background && waiting == 0 {
             let mut w = self.writer.lock();
             let again = w.wal.as_ref().is_some_and(|wal| wal.end_offset() >= self.options.wal_bytes)
                 || w.version.active.bytes() >= self.options.memtable_bytes;
@@ -155,6 +182,17 @@ impl Core {
         if let Err(e) = result {
             *self.background.last_error.lock() = Some(e);
         }
+    }
+
+    /// Before a commit: when what is frozen takes too much memory, because flushing it failed, tries again, and refuses new documents when
+    /// that fails too. The published version says how much there is: the writer's lock would keep commits from sharing a group.
+    pub(crate) fn relieve_memory(&self) -> Result<()> {
+        let frozen: usize = self.published.read().version.frozen.iter().map(|f| f.memtable.bytes()).sum();
+        if frozen < self.options.memtable_bytes.saturating_mul(FROZEN_MEMTABLES_MAX) {
+            return Ok(());
+        }
+        let _maintenance = self.maintenance.lock();
+        self.flush_frozen()
     }
 
     fn merge_all_due(&self) -> Result<()> {

@@ -122,19 +122,30 @@ impl WriteBatch {
 }
 
 /// A document ready to be stored: checked, its source found, its text cut.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) document: Arc<StoredDocument>,
     pub(crate) analysis: Analysis,
     /// What of the schema it was prepared with.
     analyzer: AnalyzerKind,
     source_key: String,
+    /// Why a collection of that source key does not take it. Told only when the document goes to such a collection: an earlier call of the
+    /// batch, or a commit that is staged, may have put another one under the name.
+    refusal: Option<Error>,
 }
 
 /// A batch whose documents are prepared.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) operations: Vec<StagedOperation>,
+}
+
+impl Staged {
+    /// Whether any of it may write documents.
+    pub(crate) fn may_add_rows(&self) -> bool {
+        use StagedOperation::{Patch, Put, ReplaceSource};
+        self.operations.iter().any(|o| matches!(o, Put { .. } | Patch { .. } | ReplaceSource { .. }))
+    }
 }
 
 #[derive(Debug)]
@@ -223,10 +234,14 @@ fn claim(mut document: Document, source: Option<&str>) -> Result<Document> {
 }
 
 impl Prepared {
-    /// Checks the document, finds its source and cuts its text.
+    /// Checks the document, finds its source and cuts its text. See [`Prepared::under`] for what it does not refuse yet.
     pub(crate) fn new(document: Document, schema: &Schema, time_ms: u64) -> Result<Prepared> {
         document.validate()?;
-        let (source, source_given) = source_of(&document.id, document.source, document.metadata.as_ref(), &schema.source_key)?;
+        let found = source_of(&document.id, document.source.as_deref(), document.metadata.as_ref(), &schema.source_key);
+        let (source, source_given, refusal) = match found {
+            Ok((source, source_given)) => (source, source_given, None),
+            Err(e) => (document.source.clone(), document.source.is_some(), Some(e)),
+        };
         let analysis = Analysis::of(schema.analyzer, &document.text);
         Ok(Prepared {
             document: Arc::new(StoredDocument {
@@ -241,21 +256,21 @@ impl Prepared {
             analysis,
             analyzer: schema.analyzer,
             source_key: schema.source_key.clone(),
+            refusal,
         })
     }
 
-    /// The same document under `schema`, prepared again when it was prepared under another.
+    /// The same document under `schema`, prepared again when it was prepared under another. An error when `schema` does not take it.
     pub(crate) fn under(self, schema: &Schema) -> Result<Prepared> {
-        if self.analyzer == schema.analyzer && self.source_key == schema.source_key {
-            return Ok(self);
-        }
-        Prepared::new(self.document.to_document(), schema, self.document.time_ms)
+        let fits = self.analyzer == schema.analyzer && self.source_key == schema.source_key;
+        let mut prepared = if fits { self } else { Prepared::new(self.document.to_document(), schema, self.document.time_ms)? };
+        prepared.refusal.take().map_or(Ok(prepared), Err)
     }
 }
 
 /// The source of a document, and whether it was given top-level: that wins; else the string under the source key; else none. Both present
 /// and different has no meaning.
-pub(crate) fn source_of(id: &str, given: Option<String>, metadata: Option<&Metadata>, key: &str) -> Result<(Option<String>, bool)> {
+pub(crate) fn source_of(id: &str, given: Option<&str>, metadata: Option<&Metadata>, key: &str) -> Result<(Option<String>, bool)> {
     // Parsing is the costly part, so metadata that cannot hold the key is not parsed. An escaped spelling of the key holds a backslash.
     let may_hold = |m: &&Metadata| m.as_str().contains(key) || m.as_str().contains('\\');
     let in_metadata = match metadata.filter(may_hold).map(Metadata::to_object).and_then(|mut m| m.remove(key)) {
@@ -274,7 +289,7 @@ pub(crate) fn source_of(id: &str, given: Option<String>, metadata: Option<&Metad
         (Some(given), Some(other)) if given != other => Err(Error::InvalidArgument(format!(
             "document {id:?} has source {given:?} and metadata key {key:?} with {other:?}; they must be equal, or one absent"
         ))),
-        (Some(given), _) => Ok((Some(given), true)),
+        (Some(given), _) => Ok((Some(given.to_string()), true)),
         (None, found) => Ok((found, false)),
     }
 }

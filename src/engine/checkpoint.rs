@@ -68,6 +68,8 @@ impl Core {
             let memtable = std::mem::take(&mut version.active);
             version.frozen.push(Arc::new(Frozen { memtable, last_lsn, catalog, next_seq, next_incarnation }));
         }
+        // What earlier recoveries left when they were killed goes first: on a full disk this one may need the room.
+        self.collect_garbage()?;
         let prepared = self.prepare()?.expect("a memtable was just frozen");
         let mut w = self.writer.lock();
         let sequence = self.files.next_number();
@@ -187,6 +189,8 @@ impl Core {
     /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.
     pub(crate) fn publish_manifest(&self, manifest: &Manifest, log: Option<(u64, crate::ids::Uuid)>) -> Result<Generation> {
         manifest::check(manifest)?;
+        // A writer that stopped while the files were written does not know what the disk holds, and changes nothing any more.
+        self.writable(&self.writer.lock())?;
         let number = self.files.next_number();
         let _claim = self.files.claim(FileName::Manifest(number));
         let written = write_manifest(self.dir.as_ref(), number, self.database, manifest);
@@ -222,7 +226,9 @@ impl Core {
         let named: BTreeSet<Incarnation> = prepared.manifest.collections.iter().map(|c| c.incarnation).collect();
         let current: BTreeSet<Incarnation> = w.catalog.collections.values().map(|c| c.incarnation).collect();
         let version = Arc::make_mut(&mut w.version);
-        version.collections.retain(|i, _| named.contains(i) || current.contains(i));
+        // The log after this manifest names what landed since, also for a collection that is gone again: replay opens those files.
+        let replayed = |c: &CollectionSegments| c.segments.iter().any(|s| s.landed > applied);
+        version.collections.retain(|i, c| named.contains(i) || current.contains(i) || replayed(c));
         for entry in &prepared.manifest.collections {
             let totals = Totals { documents: entry.documents, tokens: entry.tokens, vectors: entry.vectors };
             let mut segments = version.collections.get(&entry.incarnation).map_or(Vec::new(), |c| c.segments.clone());
@@ -235,7 +241,7 @@ impl Core {
         version.manifest = Arc::new(prepared.manifest);
         version.frozen.retain(|f| f.last_lsn > applied);
         w.logs.retain(|_, last| last.is_none_or(|l| l > applied));
-        w.dying.retain(|_, l| *l > applied);
+        w.logged.retain(|_, l| *l > applied);
         Ok(())
     }
 }

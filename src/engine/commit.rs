@@ -18,6 +18,7 @@ use crate::options::{Durability, limits};
 use crate::wal::NewRecord;
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// What a commit did.
@@ -43,6 +44,11 @@ impl Request {
         Arc::new(Request { staged: Mutex::new(Some(staged)), durability, time_ms, answer: Mutex::new(None) })
     }
 
+    /// Whether it may need room in memory.
+    fn may_add_rows(&self) -> bool {
+        self.staged.lock().as_ref().is_some_and(Staged::may_add_rows)
+    }
+
     fn answer(&self, result: Result<Commit>) {
         *self.answer.lock() = Some(result);
     }
@@ -51,7 +57,7 @@ impl Request {
         self.answer.lock().is_some()
     }
 
-    fn take_answer(&self) -> Option<Result<Commit>> {
+    pub(super) fn take_answer(&self) -> Option<Result<Commit>> {
         self.answer.lock().take()
     }
 }
@@ -93,8 +99,16 @@ impl Group {
 impl Core {
     /// Commits staged batches, which share a group, alone or with others that wait. Answers in their order.
     pub(crate) fn commit(&self, requests: &[Arc<Request>]) -> Vec<Result<Commit>> {
+        for request in requests {
+            if let Durability::Interval(interval) = request.durability {
+                self.background.promise(interval);
+            }
+        }
+        if let Err(e) = self.relieve_memory() {
+            requests.iter().filter(|r| r.may_add_rows()).for_each(|r| r.answer(Err(e.duplicate())));
+        }
         // All at once: whoever leads takes all of them, in this order.
-        self.queue.lock().extend(requests.iter().cloned());
+        self.queue.lock().extend(requests.iter().filter(|r| !r.is_answered()).cloned());
         let answers = {
             let mut w = self.writer.lock();
             if requests.iter().any(|r| !r.is_answered()) {
@@ -106,11 +120,23 @@ impl Core {
         answers
     }
 
-    /// Commits everything that is queued.
+    /// Commits everything that is queued, and answers all of it. A panic stops the writer, since nobody knows what it left behind, and goes on
+    /// to the caller once the others have their answer.
     fn lead(&self, w: &mut Writer) {
         let queued = std::mem::take(&mut *self.queue.lock());
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.lead_group(w, &queued))) else { return };
+        let error = w.poison("a commit panicked".into());
+        {
+            let shown = self.published.read();
+            (w.lsn, w.catalog) = (shown.lsn, shown.catalog.clone());
+        }
+        queued.iter().filter(|r| !r.is_answered()).for_each(|r| r.answer(Err(error.duplicate())));
+        resume_unwind(panic)
+    }
+
+    fn lead_group(&self, w: &mut Writer, queued: &[Arc<Request>]) {
         let mut group = Group::new(w);
-        for request in queued {
+        for request in queued.iter().cloned() {
             let staged = request.staged.lock().take().expect("a request is led once");
             if let Err(e) = self.writable(w) {
                 request.answer(Err(e));
@@ -133,7 +159,9 @@ impl Core {
             group.members.push((request, commit));
             return group;
         }
-        let effects = match self.effects(w, &resolved, request.time_ms) {
+        // A batch that only takes away may use the ballast of a full disk, for its files and the first log too.
+        let frees = resolved.collections.iter().all(|c| c.rows.is_empty());
+        let effects = match self.with_ballast(w, frees, |w| self.effects(w, &resolved, request.time_ms)) {
             Ok(effects) => effects,
             Err(e) => {
                 request.answer(Err(e));
@@ -164,18 +192,15 @@ impl Core {
             request.answer(result.map(|lsn| Commit { lsn, outcomes: resolved.outcomes }));
             return Group::new(w);
         }
-        let frees = resolved.collections.iter().all(|c| c.rows.is_empty());
         // Before anything is staged: a new log starts after the last commit.
-        let mut log = self.ensure_log(w);
-        if frees && matches!(log, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
-            log = self.ensure_log(w);
-        }
-        if let Err(e) = log {
+        if let Err(e) = self.with_ballast(w, frees, |w| self.ensure_log(w)) {
             request.answer(Err(e));
             return group;
         }
         let lsn = w.lsn.next();
-        group.sync |= matches!(request.durability, Durability::Sync);
+        // Taken even if the batch is taken back: rows that were staged keep their places, and a seq is never used twice.
+        (w.next_seq, w.next_incarnation) = (resolved.next_seq, resolved.next_incarnation);
+        group.sync |= self.syncs(request.durability);
         group.frees &= frees;
         if let Err(e) = self.apply(w, &resolved, lsn, &mut group.touched) {
             // Only a damaged segment comes here, and nothing of this batch was written.
@@ -183,11 +208,20 @@ impl Core {
             request.answer(Err(e));
             return group;
         }
-        (w.lsn, w.catalog, w.next_seq, w.next_incarnation) = (lsn, resolved.catalog, resolved.next_seq, resolved.next_incarnation);
+        (w.lsn, w.catalog) = (lsn, resolved.catalog);
         group.bytes += payload.len();
         group.payloads.push((lsn, payload));
         group.members.push((request, Commit { lsn, outcomes: resolved.outcomes }));
         group
+    }
+
+    /// Whether a commit of this durability is synced before it is acknowledged: an interval is when no thread keeps it.
+    fn syncs(&self, durability: Durability) -> bool {
+        match durability {
+            Durability::Sync => true,
+            Durability::Buffered => false,
+            Durability::Interval(_) => !self.options.background,
+        }
     }
 
     /// The record of a batch. Dying seqs that would fill it go to a synced file first.
@@ -252,12 +286,12 @@ impl Core {
         let records: Vec<NewRecord<'_>> =
             group.payloads.iter().map(|(lsn, payload)| NewRecord { lsn: *lsn, kind: RECORD_COMMIT, payload }).collect();
         if let Err(e) = self.log(w, &records, group.sync, group.frees) {
-            // A poisoned writer's staged rows stay invisible, since their lsn is never published.
             if w.poisoned.is_none() {
                 self.undo(w, group.before.next(), &group.touched);
-                (w.lsn, w.catalog) = (group.before, group.catalog_before.clone());
                 w.undone = Some(e.duplicate());
             }
+            // A poisoned writer's staged rows stay where they are, and invisible: a checkpoint or merge that is under way publishes this lsn.
+            (w.lsn, w.catalog) = (group.before, group.catalog_before.clone());
             return group.fail(&e);
         }
         self.publish(w);
@@ -268,16 +302,21 @@ impl Core {
     /// Makes records durable in the log. On an error of `Io` or `DiskFull` nothing of them is left in it; on `OutcomeUnknown` the writer is
     /// poisoned.
     pub(crate) fn log(&self, w: &mut Writer, records: &[NewRecord<'_>], sync: bool, frees: bool) -> Result<()> {
-        let mut result = self.append(w, records);
-        if frees && matches!(result, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
-            result = self.append(w, records);
-        }
-        result?;
+        self.with_ballast(w, frees, |w| self.append(w, records))?;
         let wal = w.wal.as_mut().expect("a log was made before anything was staged");
         if sync || wal.unsynced_bytes() > limits::UNSYNCED_BYTES_MAX / 2 {
             self.sync_log(w)?;
         }
         Ok(())
+    }
+
+    /// Tries once more with the room of the ballast, when the disk is full and `act` is to free some.
+    fn with_ballast<T>(&self, w: &mut Writer, frees: bool, act: impl Fn(&mut Writer) -> Result<T>) -> Result<T> {
+        let result = act(w);
+        if frees && matches!(result, Err(Error::DiskFull(_))) && w.poisoned.is_none() && self.give_up_ballast() {
+            return act(w);
+        }
+        result
     }
 
     fn append(&self, w: &mut Writer, records: &[NewRecord<'_>]) -> Result<()> {

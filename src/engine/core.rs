@@ -24,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use roaring::RoaringTreemap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Everything a handle shares.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) maintenance: Mutex<()>,
     pub(crate) merging: Mutex<()>,
     pub(crate) published: RwLock<Published>,
+    /// A sync of the directory failed: it may have dropped names that other threads made, and a later one would call them durable.
+    pub(crate) names_unknown: AtomicBool,
     /// The greatest lsn known to be synced.
     pub(crate) durable: AtomicU64,
     /// Bytes of segments written by this handle: what `close` may spend on folding.
@@ -71,8 +73,9 @@ pub(crate) struct Writer {
     pub(crate) next_incarnation: Incarnation,
     /// Every log that replay may need: sequence, and its last lsn once it is closed.
     pub(crate) logs: BTreeMap<u64, Option<Lsn>>,
-    /// Files of dying seqs, with the greatest lsn that may name them.
-    pub(crate) dying: BTreeMap<u64, Lsn>,
+    /// Files that log records name (dying seqs, landed segments), each with the greatest lsn that may do so. They stay for replay even when the
+    /// state names them no more: a later record may have dropped their collection.
+    pub(crate) logged: BTreeMap<FileName, Lsn>,
     /// Why this writer stopped.
     pub(crate) poisoned: Option<String>,
     /// Why the last group was undone, if it was.
@@ -104,6 +107,7 @@ impl Core {
         if w.closed {
             return Err(Error::ReadOnly("the database was closed; nothing was written. Open it again".into()));
         }
+        self.refuse_unknown_names()?;
         match &w.poisoned {
             Some(why) => {
                 Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database")))
@@ -112,8 +116,12 @@ impl Core {
         }
     }
 
-    /// Shows readers everything that the writer has.
+    /// Shows readers everything that the writer has. What a poisoned writer staged last stays unseen: nobody knows whether it is durable.
     pub(crate) fn publish(&self, w: &Writer) {
+        if w.poisoned.is_some() {
+            self.published.write().version = w.version.clone();
+            return;
+        }
         *self.published.write() = Published { version: w.version.clone(), catalog: w.catalog.clone(), lsn: w.lsn };
     }
 
@@ -185,9 +193,24 @@ impl Core {
         .map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}")))
     }
 
-    /// Makes every name durable.
+    /// Makes every name durable. After a failure nothing is named any more, by any thread.
     pub(crate) fn sync_directory(&self) -> Result<()> {
-        self.dir.sync().map_err(|e| Error::io("syncing the database directory", e))
+        // Before and after: a name that was made before another thread's sync failed may be one that it dropped.
+        self.refuse_unknown_names()?;
+        self.dir.sync().map_err(|e| {
+            self.names_unknown.store(true, Ordering::SeqCst);
+            Error::io("syncing the database directory", e)
+        })?;
+        self.refuse_unknown_names()
+    }
+
+    fn refuse_unknown_names(&self) -> Result<()> {
+        if self.names_unknown.load(Ordering::SeqCst) {
+            return Err(Error::Poisoned(
+                "a sync of the database directory failed, so no new file can be relied on; reopen the database".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// Freezes the active memtable at the last commit and goes on in a new one and a new log.
@@ -203,6 +226,7 @@ impl Core {
             next_incarnation: w.next_incarnation,
         }));
         self.publish(w);
+        self.background.call();
         Ok(())
     }
 
@@ -253,6 +277,7 @@ impl Core {
             }
             return Err(e);
         }
+        w.logged.extend(landed.iter().map(|(_, s)| (FileName::Segments(s.entry.file), lsn)));
         self.show_landed(w, landed, resolved, lsn)?;
         self.witness(w);
         Ok(lsn)
@@ -298,7 +323,7 @@ impl Core {
         let part = file.add_dying_seqs(&dying)?;
         file.finish()?;
         self.sync_directory()?;
-        w.dying.insert(number, w.lsn.next());
+        w.logged.insert(FileName::Tombstones(number), w.lsn.next());
         Ok(DeadSet::File { number, length: part.length, crc: part.crc })
     }
 
@@ -320,12 +345,14 @@ impl Core {
         }
     }
 
-    /// Removes the files that nothing reaches any more. False when that has to wait.
+    /// Removes the files that nothing reaches any more. False when that is to be tried again later.
+    ///
+    /// The caller holds `maintenance`: what a checkpoint or merge has written, and may be naming at this moment, is not looked at. A writer
+    /// that stopped removes nothing, since it does not know what the disk names.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         {
             let mut w = self.writer.lock();
-            if w.poisoned.is_some() {
-                // What the disk holds is not known, so nothing is known to be unreachable.
+            if self.writable(&w).is_err() {
                 return Ok(false);
             }
             // What only the older slot reaches is reachable as long as that slot may be chosen after a crash.
@@ -334,10 +361,15 @@ impl Core {
         }
         self.files.collect(|| {
             let w = self.writer.lock();
+            if self.writable(&w).is_err() {
+                return None;
+            }
             let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
-            reachable.extend(w.dying.keys().map(|&n| FileName::Tombstones(n)));
+            reachable.extend(w.logged.keys());
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
-            if let Some(head) = self.publisher.lock().as_ref().map(|p| p.current().clone()) {
+            {
+                let publisher = self.publisher.lock();
+                let head = publisher.as_ref()?.current();
                 reachable.insert(FileName::Manifest(head.manifest_number));
                 reachable.insert(FileName::Wal(head.wal_sequence));
             }
@@ -345,7 +377,7 @@ impl Core {
                 reachable.insert(FileName::Segments(entry.file));
                 reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
             }
-            reachable
+            Some(reachable)
         })
     }
 }

@@ -3,12 +3,13 @@
 //! Every file is made and synced, then the directory and its parent, and only then are the slots of HEAD written: until that moment the
 //! directory holds an unfinished create and nothing else, and no acknowledged commit rests on a name that is not on the disk.
 
+use super::open::take_lock;
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, encode_manifest};
 use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
-use crate::io::Directory;
 use crate::io::names::{self, FileName};
+use crate::io::{Directory, LockGuard};
 use crate::manifest::{HeadVerdict, Publisher, create_head, read_head};
 use crate::wal::{WalWriter, create_witness, has_no_records};
 use std::sync::Arc;
@@ -33,25 +34,25 @@ pub(crate) enum Found {
 
 /// Looks at a directory without changing it.
 pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
-    let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
+    let present = present(dir)?;
     if present.is_empty() {
         return Ok(Found::Nothing);
     }
-    let ours = |name: &str| [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some();
-    let foreign = present.iter().find(|n| !ours(n));
     if !present.iter().any(|n| ours(n)) {
-        return Ok(foreign.map_or(Found::Nothing, |name| Found::Foreign(name.clone())));
+        return Ok(Found::Foreign(present[0].clone()));
     }
     match read_head(dir, false) {
         Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) => {}
         // Valid, newer or forked: a database in any case.
         _ => return Ok(Found::Database),
     }
-    if foreign.is_some() {
-        // Create makes no such file, so this is no create that was cut short, and its completion must not remove anything.
-        return Ok(Found::Database);
+    // `create` made none of these. Without a numbered file the rest, a HEAD or a LOCK, may be theirs too, as in the directory of a git
+    // repository; with one it is a damaged database.
+    if let Some(foreign) = present.iter().find(|n| !ours(n)) {
+        let numbered = present.iter().any(|n| FileName::parse(n).is_some());
+        return Ok(if numbered { Found::Database } else { Found::Foreign(foreign.clone()) });
     }
-    for name in &present {
+    for name in present.iter().filter(|n| ours(n)) {
         let left_by_create = match FileName::parse(name) {
             None | Some(FileName::Manifest(FIRST)) => true,
             Some(FileName::Wal(sequence)) => {
@@ -67,28 +68,29 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
     Ok(Found::Unfinished)
 }
 
+/// Whether a name is one that a database gives.
+fn ours(name: &str) -> bool {
+    [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some()
+}
+
 /// Creates a database in `dir`.
+///
+/// From the first change to the last it holds the writer's lock: another process may be creating here too, and what looks like an unfinished
+/// create may be its half-made database, or by now a database with commits in it.
 pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
-    match look(dir.as_ref())? {
-        Found::Database => {
-            return Err(Error::AlreadyExists(format!("a database in {}; nothing was changed. Open it instead", dir.describe())));
-        }
-        Found::Foreign(name) => {
-            return Err(Error::InvalidArgument(format!(
-                "{} holds files that are not Triune's ({name:?} for one); nothing was changed. Name a new or empty directory",
-                dir.describe()
-            )));
-        }
-        Found::Nothing => {}
-        Found::Unfinished => {
-            // Another process may be in the middle of the same create, or hold what it left open.
-            let _lock = super::open::lock_if_there(dir.as_ref())?;
-            remove_unfinished(dir.as_ref())?;
-        }
-    }
+    refuse_occupied(dir.as_ref())?;
+    let made = match make(dir.as_ref(), names::LOCK, b"") {
+        Ok(()) => true,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => false,
+        Err(e) => return Err(e),
+    };
+    let _lock = take_lock(dir.as_ref())?;
+    // Only what is seen under the lock counts.
+    refuse_occupied(dir.as_ref())?;
+    let fresh = made && present(dir.as_ref())?.iter().filter(|n| ours(n)).count() == 1;
+    let _lock_made_anew = if fresh { None } else { Some(start_over(dir.as_ref())?) };
     let database = Uuid::random();
     let head = create_head(dir.as_ref())?;
-    make(dir.as_ref(), names::LOCK, b"")?;
     create_witness(dir.as_ref())?;
     make(dir.as_ref(), names::BALLAST, &vec![0xb5; BALLAST_BYTES])?;
     let manifest = Manifest { applied_lsn: Lsn(0), next_seq: Seq(1), next_incarnation: Incarnation(1), ..Manifest::default() };
@@ -121,30 +123,29 @@ fn make(dir: &dyn Directory, name: &str, bytes: &[u8]) -> Result<()> {
     file.sync().map_err(|e| Error::io(format!("syncing {name}"), e))
 }
 
-/// Removes what an earlier create left: it is made anew, since nobody knows which of its pages are on the disk.
-fn remove_unfinished(dir: &dyn Directory) -> Result<()> {
-    for name in dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))? {
-        dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by an unfinished create"), e))?;
+/// Refuses a directory in which nothing may be created.
+fn refuse_occupied(dir: &dyn Directory) -> Result<()> {
+    match look(dir)? {
+        Found::Database => Err(Error::AlreadyExists(format!("a database in {}; nothing was changed. Open it instead", dir.describe()))),
+        Found::Foreign(name) => Err(Error::InvalidArgument(format!(
+            "{} holds files that are not Triune's ({name:?} for one); nothing was changed. Name a new or empty directory",
+            dir.describe()
+        ))),
+        Found::Nothing | Found::Unfinished => Ok(()),
     }
-    dir.sync().map_err(|e| Error::io("syncing the directory", e))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::ErrorCode;
-    use crate::io::SimDirectory;
+fn present(dir: &dyn Directory) -> Result<Vec<String>> {
+    dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))
+}
 
-    #[test]
-    fn a_directory_with_a_file_of_somebody_else_is_never_emptied() {
-        let disk = SimDirectory::new();
-        // What a version control system keeps has a file of this name too.
-        disk.write_file("HEAD", b"ref: refs/heads/main\n".to_vec());
-        disk.write_file("config", b"kept".to_vec());
-        let dir: Arc<dyn Directory> = Arc::new(disk.clone());
-        assert_eq!(create(&dir).map_err(|e| e.code()), Err(ErrorCode::AlreadyExists));
-        assert_eq!((disk.operations(), disk.file_names()), (0, vec!["HEAD".to_string(), "config".to_string()]));
-        disk.remove_file("config");
-        assert_eq!(look(&disk).map_err(|e| e.code()), Ok(Found::Unfinished));
+/// Removes what an earlier create left, and makes LOCK, of which the new lock is returned: everything is made anew, since nobody knows which
+/// pages and names of it are on the disk. The caller holds the old lock, and goes on holding it.
+fn start_over(dir: &dyn Directory) -> Result<LockGuard> {
+    for name in present(dir)?.into_iter().filter(|n| ours(n)) {
+        dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by an unfinished create"), e))?;
     }
+    dir.sync().map_err(|e| Error::io("syncing the directory", e))?;
+    make(dir, names::LOCK, b"")?;
+    take_lock(dir)
 }

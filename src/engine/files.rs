@@ -102,19 +102,22 @@ impl Files {
         let _ = self.dir.unlink(&name);
     }
 
-    /// Unlinks every numbered file that neither `reachable` names nor an operation in progress has made. Returns false when a process that
-    /// is opening the database holds the files: a later call tries again.
-    pub(crate) fn collect(&self, reachable: impl FnOnce() -> BTreeSet<FileName>) -> Result<bool> {
+    /// Unlinks every numbered file that neither `reachable` names nor an operation in progress has made. Returns false when `reachable` says
+    /// that nothing may go, or when a process that is opening the database holds the files: a later call tries again.
+    pub(crate) fn collect(&self, reachable: impl FnOnce() -> Option<BTreeSet<FileName>>) -> Result<bool> {
         let lock = self.dir.try_lock(names::HEAD, LockMode::Exclusive).map_err(|e| Error::io("locking HEAD to remove files", e))?;
         let Some(_exclusive) = lock else { return Ok(false) };
         // In this order: a file that was listed and is claimed no longer has been named by what `reachable` reads.
         let present = self.dir.list().map_err(|e| Error::io("listing the database directory", e))?;
         let claimed = self.in_progress.lock().clone();
-        let reachable = reachable();
+        let Some(reachable) = reachable() else { return Ok(false) };
         for file in present.iter().filter_map(|n| FileName::parse(n)) {
             if !reachable.contains(&file) && !claimed.contains(&file) {
                 let name = file.to_string();
-                self.dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}"), e))?;
+                match self.dir.unlink(&name) {
+                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(format!("removing {name}"), e)),
+                    _ => {}
+                }
             }
         }
         Ok(true)

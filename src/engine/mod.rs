@@ -20,6 +20,8 @@ mod background;
 mod batch;
 mod checkpoint;
 mod commit;
+#[cfg(test)]
+mod commit_tests;
 mod core;
 mod create;
 mod files;
@@ -36,6 +38,9 @@ mod search;
 mod segments;
 mod snapshot;
 mod version;
+
+#[cfg(test)]
+mod tests;
 
 pub use batch::WriteBatch;
 pub use commit::Commit;
@@ -333,6 +338,7 @@ impl Core {
         if wrote {
             self.checkpoint()?;
             self.fold()?;
+            let _maintenance = self.maintenance.lock();
             self.collect_garbage()?;
         }
         Ok(())
@@ -356,7 +362,12 @@ impl Core {
     /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.
     fn wait_for_garbage(&self) -> Result<()> {
         for _ in 0..500 {
-            if self.collect_garbage()? {
+            // Not held while waiting: commits may need a checkpoint meanwhile.
+            let collected = {
+                let _maintenance = self.maintenance.lock();
+                self.collect_garbage()?
+            };
+            if collected {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -21,7 +21,7 @@ use crate::wal::{Recovered, Tail, Witness, recover};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What opening found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,9 +56,10 @@ pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(
     let loaded = load(dir.as_ref(), &options, true)?;
     let witness = Witness::open(dir.as_ref());
     let report = report(&loaded);
+    let behind = loaded.replayed.lsn > loaded.version.applied_lsn();
     let core = core(dir, options, loaded, witness, Some(lock), None)?;
     drop(_opening);
-    if report.replayed_commits > 0 {
+    if behind {
         recover_into_files(&core, &report)?;
     }
     Ok((core, report))
@@ -133,19 +134,13 @@ fn refuse_missing(dir: &dyn Directory) -> Result<()> {
     }
 }
 
-/// The writer's lock, when its file is there yet.
-pub(crate) fn lock_if_there(dir: &dyn Directory) -> Result<Option<LockGuard>> {
-    match dir.open(names::LOCK) {
-        Ok(_) => take_lock(dir).map(Some),
-        Err(_) => Ok(None),
-    }
-}
-
 /// The writer's lock.
-fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
-    let lock = dir.try_lock(names::LOCK, LockMode::Exclusive).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::corrupt(names::LOCK, 0, "the file is missing; an empty file of this name restores it"),
-        _ => Error::io("locking LOCK", e),
+pub(crate) fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
+    let lock = dir.try_lock(names::LOCK, LockMode::Exclusive).map_err(|e| {
+        if e.kind() == std::io::ErrorKind::NotFound {
+            return Error::corrupt(names::LOCK, 0, "the file is missing; an empty file of this name restores it");
+        }
+        Error::io("locking LOCK", e)
     })?;
     let Some(lock) = lock else {
         let holder = dir.open(names::LOCK).and_then(|f| f.read_all()).ok();
@@ -193,7 +188,9 @@ fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded>
     let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
     let catalog = Catalog::of(&manifest);
     let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;
-    let (catalog, replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    let (catalog, mut replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    // Records of a kind that may be skipped have an lsn too, which no other record may get.
+    replayed.lsn = replayed.lsn.max(recovered.last_lsn);
     Ok(Loaded { view, version, catalog, replayed, recovered })
 }
 
@@ -247,7 +244,7 @@ fn core(
         next_seq: replayed.next_seq,
         next_incarnation: replayed.next_incarnation,
         logs: recovered.logs.iter().map(|&n| (n, Some(replayed.lsn))).collect(),
-        dying: replayed.dying.iter().map(|&n| (n, replayed.lsn)).collect(),
+        logged: replayed.files.iter().map(|&file| (file, replayed.lsn)).collect(),
         poisoned: None,
         undone: None,
         settled: false,
@@ -258,6 +255,7 @@ fn core(
         files: Files::new(dir.clone(), &present),
         publisher: Mutex::new(publisher),
         database: view.chosen.database,
+        names_unknown: AtomicBool::new(false),
         durable: AtomicU64::new(view.chosen.durable_lsn.0),
         published: RwLock::new(Published { version, catalog, lsn: replayed.lsn }),
         writer: Mutex::new(writer),

@@ -15,7 +15,7 @@ const SMALLEST_TIER_BYTES: u64 = 4 << 20;
 
 /// The next merge that is due, if any is.
 pub(crate) fn due(version: &Version, catalog: &Catalog, fan_in: usize) -> Option<Plan> {
-    let fan_in = fan_in.max(2);
+    let (fan_in, applied) = (fan_in.max(2), version.applied_lsn());
     plans(version, catalog, |segments| {
         let tiers: Vec<u32> = segments.iter().map(|s| tier(s.entry.length, fan_in)).collect();
         // The youngest window first: it is the cheapest.
@@ -28,15 +28,16 @@ pub(crate) fn due(version: &Version, catalog: &Catalog, fan_in: usize) -> Option
         if let Some(i) = window {
             return Some((i, i + fan_in));
         }
-        let half_dead = segments.iter().position(|s| s.dead_rows() * 5 > s.entry.rows && s.entry.rows >= 1000);
+        let half_dead = segments.iter().position(|s| s.dead_rows(applied) * 5 > s.entry.rows && s.entry.rows >= 1000);
         half_dead.map(|i| (i, i + 1))
     })
 }
 
 /// Everything of one collection into one segment, if it is more than one or any row in it is dead.
 pub(crate) fn whole(version: &Version, catalog: &Catalog) -> Option<Plan> {
+    let applied = version.applied_lsn();
     plans(version, catalog, |segments| {
-        let worth = segments.len() > 1 || segments.iter().any(|s| s.dead_rows() > 0);
+        let worth = segments.len() > 1 || segments.iter().any(|s| s.dead_rows(applied) > 0);
         (worth && fits(segments)).then_some((0, segments.len()))
     })
 }
@@ -74,9 +75,10 @@ fn fits(segments: &[Arc<SegmentHandle>]) -> bool {
 }
 
 impl SegmentHandle {
-    /// Rows that died, as far as is known without reading the segment.
-    fn dead_rows(&self) -> u64 {
+    /// Rows that died by `applied`, which are those that a merge drops: counting later deaths, a merge would be due again as soon as it is
+    /// done, for ever.
+    fn dead_rows(&self, applied: Lsn) -> u64 {
         let stored = self.entry.tombstones.as_ref().map_or(0, |t| t.dead);
-        stored + self.log.between(Lsn(0), Lsn(u64::MAX)).documents
+        stored + self.log.between(Lsn(0), applied).documents
     }
 }

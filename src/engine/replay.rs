@@ -5,9 +5,10 @@ use super::resolve::NEWEST;
 use super::segments::{SegmentFile, SegmentHandle};
 use super::version::{Catalog, Frozen, Version};
 use crate::error::{Error, Result};
-use crate::format::effects::{CollectionEffects, CommitEffects, DeadSet};
+use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
+use crate::io::names::FileName;
 use crate::memtable::{Analysis, Memtable};
 use crate::options::{AnalyzerKind, IoMode};
 use crate::tombstones::{TombstonesPart, TombstonesReader};
@@ -22,8 +23,8 @@ pub(crate) struct Replayed {
     pub(crate) lsn: Lsn,
     pub(crate) next_seq: Seq,
     pub(crate) next_incarnation: Incarnation,
-    /// Files of dying seqs that the records name.
-    pub(crate) dying: Vec<u64>,
+    /// Files that the records name.
+    pub(crate) files: Vec<FileName>,
 }
 
 /// Applies every record in order.
@@ -36,15 +37,15 @@ pub(crate) fn replay(
     records: &[LoggedRecord],
 ) -> Result<(Catalog, Replayed)> {
     let m = &version.manifest;
-    let at = Replayed { lsn: m.applied_lsn, next_seq: m.next_seq, next_incarnation: m.next_incarnation, dying: Vec::new() };
+    let at = Replayed { lsn: m.applied_lsn, next_seq: m.next_seq, next_incarnation: m.next_incarnation, files: Vec::new() };
     let analyzers = catalog.collections.values().map(|c| (c.incarnation, c.schema.analyzer)).collect();
     let mut replay = Replay { dir, database, mode, version, catalog, at, analyzers };
     for record in records {
         let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
-        replay.record(record, &effects).map_err(|e| match e {
-            // What is wrong inside a record is wrong in its file.
-            Error::InvalidArgument(what) => Error::corrupt(&*record.file, record.offset, format!("record {}: {what}", record.lsn)),
-            other => other,
+        // What is wrong inside a record is wrong in its file.
+        replay.record(record, &effects).map_err(|e| {
+            let Error::InvalidArgument(what) = e else { return e };
+            Error::corrupt(&*record.file, record.offset, format!("record {}: {what}", record.lsn))
         })?;
     }
     Ok((replay.catalog, replay.at))
@@ -68,9 +69,7 @@ impl Replay<'_> {
         }
         for change in &effects.catalog {
             self.catalog.apply(change).map_err(Error::InvalidArgument)?;
-        }
-        if !effects.catalog.is_empty() {
-            self.analyzers = self.catalog.collections.values().map(|c| (c.incarnation, c.schema.analyzer)).collect();
+            self.follow_analyzer(change);
         }
         for c in &effects.collections {
             let Some(analyzer) = self.analyzers.get(&c.incarnation).copied() else {
@@ -83,6 +82,24 @@ impl Replay<'_> {
         self.at.lsn = record.lsn;
         (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
         Ok(())
+    }
+
+    /// Keeps the analyzers in step with the catalog. Not made anew from it: ten thousand collections are created by as many records.
+    fn follow_analyzer(&mut self, change: &CatalogChange) {
+        match change {
+            CatalogChange::Create { incarnation, schema, .. } => {
+                self.analyzers.insert(*incarnation, schema.analyzer);
+            }
+            CatalogChange::Drop { incarnation, .. } => {
+                self.analyzers.remove(incarnation);
+            }
+            CatalogChange::Clear { old, new, .. } => {
+                if let Some(analyzer) = self.analyzers.remove(old) {
+                    self.analyzers.insert(*new, analyzer);
+                }
+            }
+            CatalogChange::Rename { .. } | CatalogChange::Swap { .. } | CatalogChange::FixDimension { .. } => {}
+        }
     }
 
     fn freeze(&mut self) {
@@ -101,7 +118,7 @@ impl Replay<'_> {
             DeadSet::None => return Ok(()),
             DeadSet::Inline(dead) => dead.clone(),
             DeadSet::File { number, length, crc } => {
-                self.at.dying.push(*number);
+                self.at.files.push(FileName::Tombstones(*number));
                 self.dying_file(*number, *length, *crc)?
             }
         };
@@ -143,6 +160,7 @@ impl Replay<'_> {
 
     fn landed(&mut self, lsn: Lsn, effects: &CollectionEffects) -> Result<()> {
         for entry in &effects.landed {
+            self.at.files.push(FileName::Segments(entry.file));
             let open = self.version.segments().map(|s| s.file()).find(|f| f.number == entry.file).cloned();
             let file = match open {
                 Some(file) => file,

@@ -224,7 +224,7 @@ impl<'a> Resolver<'a> {
             };
             let current = overlay.read(&place)?;
             let mut document = patched(&current, &patch)?;
-            let given = current.source.as_deref().filter(|_| current.source_given).map(str::to_string);
+            let given = current.source.as_deref().filter(|_| current.source_given);
             if patch.metadata.is_some() {
                 let (source, source_given) = source_of(&patch.id, given, document.metadata.as_ref(), &schema.source_key)?;
                 (document.source, document.source_given) = (source.map(Into::into), source_given);

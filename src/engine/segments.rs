@@ -42,9 +42,11 @@ impl SegmentFile {
 
 /// Opens a file that the state on disk names: its absence is damage.
 pub(crate) fn open_named(dir: &dyn Directory, name: &str) -> Result<Arc<dyn File>> {
-    dir.open(name).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::corrupt(name, 0, "the file is missing, and the committed state names it"),
-        _ => Error::io(format!("opening {name}"), e),
+    dir.open(name).map_err(|e| {
+        if e.kind() == std::io::ErrorKind::NotFound {
+            return Error::corrupt(name, 0, "the file is missing, and the committed state names it");
+        }
+        Error::io(format!("opening {name}"), e)
     })
 }
 

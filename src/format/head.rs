@@ -152,8 +152,8 @@ impl HeadSlot {
         if unknown != 0 {
             return Err(FormatError::newer(40, format!("incompatible features {unknown:#x} are unknown to this version")));
         }
-        // A newer minor version may use bytes that are zero in this one.
-        if self.minor.get() <= FORMAT_MINOR && (self.reserved.get() != 0 || self.padding.iter().any(|&b| b != 0)) {
+        // A newer minor version may use bytes that are zero in this one; there is no older one yet.
+        if self.minor.get() == FORMAT_MINOR && (self.reserved.get() != 0 || self.padding.iter().any(|&b| b != 0)) {
             return Err(FormatError::new(84, "reserved bytes of the slot are not zero"));
         }
         Ok(HeadState {

@@ -1,18 +1,44 @@
 //! Looks at the files of a database without opening it: it works when `open` refuses, and it never writes.
 //!
+//! A first pass reads HEAD, the manifests and the logs, as far as each can be read, and notes which files they name. A second one describes
+//! every file: what it says, whether its checksums hold, who names it. Damage is an answer here, never an error, and never a panic; whatever
+//! can be read beside it is still described.
+//!
+//! What this room never does: write, map a file (every read is a system call, so a failing medium is an error and not a bus error), judge
+//! what opening would do with the damage, or discard anything.
+//!
+//! Keys are unique within a file, so that they may become the keys of an object. Offsets count bytes from the start of the file.
+//!
 //! | file | role |
 //! | --- | --- |
 //! | `mod.rs` | [`describe`]: what each file is and holds |
+//! | `findings.rs` | what is said of one file: fields, and the first thing wrong |
+//! | `survey.rs` | the first pass, and which files are named by what |
+//! | `head.rs` `witness.rs` `lock.rs` `ballast.rs` | the files with a fixed name |
+//! | `manifest.rs` `log.rs` `segments.rs` `tombstones.rs` | the numbered files |
+
+mod ballast;
+mod findings;
+mod head;
+mod lock;
+mod log;
+mod manifest;
+mod segments;
+mod survey;
+mod tombstones;
+mod witness;
 
 use crate::error::{Error, Result};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, FsDirectory};
+use findings::Findings;
 use std::path::Path;
+use survey::{Naming, Survey};
 
 /// What a database directory holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Its files, by name.
+    /// Its files, by name. A file that is missing although others need it stands here too, with no bytes and a problem.
     pub files: Vec<FileDescription>,
 }
 
@@ -25,35 +51,79 @@ pub struct FileDescription {
     pub kind: String,
     /// Its bytes.
     pub bytes: u64,
-    /// What it says, field by field.
+    /// What it says, field by field. Keys are unique. `orphan` stands on a file that nothing reaches.
     pub fields: Vec<(String, String)>,
-    /// What is wrong with it, if anything is.
+    /// The first thing wrong with it, with its offset, if anything is.
     pub problem: Option<String>,
 }
 
-/// Describes every file of the database in `path`. Damage is described, not an error.
+/// Describes every file of the database in `path`. Damage is described, not an error. O(bytes): every checksum is computed.
+///
+/// # Errors
+/// `NotFound` when there is no such directory, `Io` when it cannot be listed.
+///
+/// ```
+/// # use triune::{Database, Schema};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("db");
+/// # Database::create(&path)?.close()?;
+/// let description = triune::inspect::describe(&path)?;
+/// assert!(description.files.iter().all(|file| file.problem.is_none()));
+/// # Ok::<(), triune::Error>(())
+/// ```
 pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
     let path = path.as_ref();
-    let dir = FsDirectory::open(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Error::NotFound(format!("a database in {}", path.display())),
-        _ => Error::io(format!("opening {}", path.display()), e),
+    let dir = FsDirectory::open(path).map_err(|e| {
+        if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
+            Error::NotFound(format!("a database in {}", path.display()))
+        } else {
+            Error::io(format!("opening {}", path.display()), e)
+        }
     })?;
     describe_directory(&dir)
 }
 
 /// As [`describe`], for any directory.
 pub fn describe_directory(dir: &dyn Directory) -> Result<Description> {
-    let mut names = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
-    names.sort();
-    let describe = |name: String| {
-        let length = dir.open(&name).and_then(|f| f.len());
-        let (bytes, problem) = match length {
-            Ok(bytes) => (bytes, None),
-            Err(e) => (0, Some(e.to_string())),
-        };
-        FileDescription { kind: kind(&name).into(), name, bytes, fields: Vec::new(), problem }
-    };
-    Ok(Description { files: names.into_iter().map(describe).collect() })
+    let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
+    let survey = Survey::of(dir, &present);
+    let mut files: Vec<FileDescription> = present.into_iter().map(|name| describe_file(dir, &survey, name)).collect();
+    files.extend(survey.missing().into_iter().map(|(name, problem)| FileDescription {
+        kind: kind(&name).into(),
+        name,
+        bytes: 0,
+        fields: Vec::new(),
+        problem: Some(problem),
+    }));
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Description { files })
+}
+
+fn describe_file(dir: &dyn Directory, survey: &Survey, name: String) -> FileDescription {
+    let mut findings = Findings::default();
+    let bytes = findings.take("reading the length", dir.open(&name).and_then(|f| f.len())).unwrap_or(0);
+    let numbered = FileName::parse(&name);
+    match (name.as_str(), numbered) {
+        (names::HEAD, _) => survey.head.describe(&mut findings),
+        (names::LOCK, _) => lock::describe(dir, &mut findings),
+        (names::WITNESS, _) => witness::describe(dir, &mut findings),
+        (names::BALLAST, _) => ballast::describe(bytes, &mut findings),
+        (_, Some(FileName::Manifest(n))) => manifest::describe(survey, n, &mut findings),
+        (_, Some(FileName::Wal(n))) => log::describe(survey, n, &mut findings),
+        (_, Some(FileName::Segments(n))) => segments::describe(dir, survey, n, &mut findings),
+        (_, Some(FileName::Tombstones(n))) => tombstones::describe(dir, survey, n, &mut findings),
+        (_, None) => {}
+    }
+    if numbered.is_some() {
+        match survey.naming(&name) {
+            Naming::By(who) => findings.field("named by", who.join(", ")),
+            Naming::Nobody => findings.field("orphan", "yes: nothing names it"),
+            Naming::Unknown => {
+                findings.field("orphan", "not known: HEAD, or a manifest or log that it names, is damaged and may name this file")
+            }
+        }
+    }
+    FileDescription { kind: kind(&name).into(), name, bytes, fields: findings.fields, problem: findings.problem }
 }
 
 fn kind(name: &str) -> &'static str {
@@ -69,3 +139,6 @@ fn kind(name: &str) -> &'static str {
         (_, None) => "not Triune's",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 
 /// What HEAD says.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there is one, for a moment, at each open")]
 pub enum HeadVerdict {
     /// There is no such file.
     Missing,
@@ -32,7 +33,7 @@ pub struct HeadView {
     /// What the other slot says, when it is valid too. What it reaches may not be unlinked either.
     pub other: Option<HeadState>,
     /// The chosen slot as it stands on the disk, to be written again byte for byte.
-    pub(super) bytes: HeadSlot,
+    pub(super) bytes: Box<HeadSlot>,
     /// The generation in the other slot, when it is valid.
     pub(super) other_generation: Option<Generation>,
 }
@@ -77,7 +78,7 @@ pub fn read_head(dir: &dyn Directory, writing: bool) -> Result<HeadVerdict> {
         }
     }
     let other_generation = slots[other_slot].map(|slot| Generation(slot.generation.get()));
-    Ok(HeadVerdict::Valid(HeadView { chosen, chosen_slot, other, bytes, other_generation }))
+    Ok(HeadVerdict::Valid(HeadView { chosen, chosen_slot, other, bytes: Box::new(bytes), other_generation }))
 }
 
 /// The bytes of HEAD, at most two slots; `None` when there is no such file.

@@ -6,15 +6,13 @@ use crate::ids::{Incarnation, Seq};
 use crate::options::{check_name, limits};
 use std::collections::HashSet;
 
-/// Where a manifest of unknown file is damaged: callers that know the file put its name in.
-const SOME_MANIFEST: &str = "manifest";
-
-/// Refuses, as [`Error::Corrupt`] with the reason, a manifest that no database can have. O(segments · log segments).
+/// Refuses, as [`Error::Corrupt`] with the reason, a manifest that no database can have. O(s log s) for s segments.
 pub fn check(manifest: &Manifest) -> Result<()> {
-    violation(manifest).map_or(Ok(()), |what| Err(Error::corrupt(SOME_MANIFEST, 0, what)))
+    violation(manifest).map_or(Ok(()), |what| Err(Error::corrupt("manifest", 0, what)))
 }
 
-fn violation(manifest: &Manifest) -> Option<String> {
+/// Which invariant `manifest` breaks, if any.
+pub(super) fn violation(manifest: &Manifest) -> Option<String> {
     let mut names: HashSet<&str> = HashSet::new();
     let mut lives: HashSet<Incarnation> = HashSet::new();
     for collection in &manifest.collections {

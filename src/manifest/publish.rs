@@ -22,7 +22,7 @@ pub struct Publisher {
     /// That slot's index.
     slot: usize,
     /// That slot, byte for byte.
-    bytes: HeadSlot,
+    bytes: Box<HeadSlot>,
     /// Whether the other slot was valid when it was read, or has been written and synced since.
     other_valid: bool,
     /// Whether the other slot is valid and says the same, but for its generation.
@@ -47,7 +47,7 @@ impl Publisher {
             file,
             current: view.chosen.clone(),
             slot: view.chosen_slot,
-            bytes: view.bytes,
+            bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
             alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
             settled: false,
@@ -59,7 +59,7 @@ impl Publisher {
     /// that `first` names, HEAD's own name and the directory's are durable before.
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
         let current = HeadState { generation: Generation(0), ..first.clone() };
-        let bytes = HeadSlot::encode(&current, 0);
+        let bytes = Box::new(HeadSlot::encode(&current, 0));
         let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
         Ok(publisher)
@@ -76,7 +76,7 @@ impl Publisher {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
-        }
+            }
         self.settled = true;
         Ok(())
     }
@@ -105,6 +105,11 @@ impl Publisher {
         self.publish(&self.current.clone()).map(drop)
     }
 
+    /// Whether a sync of HEAD failed, so that nothing can be published any more and the outcome of that call is unknown for good.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
     /// What the slot of the greatest generation says.
     pub fn current(&self) -> &HeadState {
         &self.current
@@ -113,7 +118,7 @@ impl Publisher {
     /// Writes `state` with the next generation into the slot that does not hold the current one, syncs, and makes it the current one.
     fn write_other(&mut self, state: &HeadState) -> Result<()> {
         let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
-        let bytes = HeadSlot::encode(&state, self.bytes.compatible.get());
+        let bytes = Box::new(HeadSlot::encode(&state, self.bytes.compatible.get()));
         let slot = 1 - self.slot;
         self.alike = false;
         self.write_slot(slot, &bytes)?;

@@ -1,10 +1,10 @@
 //! Writes and reads manifest files.
 
-use super::invariants::check;
+use super::invariants::violation;
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
 use crate::format::head::HeadState;
-use crate::format::manifest::{Manifest, decode_manifest, encode_manifest};
+use crate::format::manifest::{MANIFEST_HEADER_BYTES, Manifest, decode_manifest, encode_manifest};
 use crate::ids::Uuid;
 use crate::io::Directory;
 use crate::io::names::FileName;
@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 /// before it names the file. A manifest that breaks an invariant is not written.
 pub fn write_manifest(dir: &dyn Directory, number: u64, database: Uuid, manifest: &Manifest) -> Result<(u64, u32)> {
     let name = FileName::Manifest(number).to_string();
-    check(manifest).map_err(|e| in_manifest(&name, e))?;
+    refuse_broken(&name, manifest)?;
     let bytes = encode_manifest(number, database, manifest);
     let file = dir.create_new(&name).map_err(|e| Error::io(format!("creating {name}"), e))?;
     file.write_all_at(0, &bytes).map_err(|e| Error::io(format!("writing {name}"), e))?;
@@ -26,9 +26,11 @@ pub fn write_manifest(dir: &dyn Directory, number: u64, database: Uuid, manifest
 pub fn read_manifest(dir: &dyn Directory, head: &HeadState) -> Result<Manifest> {
     let name = FileName::Manifest(head.manifest_number).to_string();
     let named_by = format!("HEAD (generation {}) names it", head.generation);
-    let file = dir.open(&name).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::corrupt(&name, 0, format!("the manifest is missing, but {named_by}")),
-        _ => Error::io(format!("opening {name}"), e),
+    let file = dir.open(&name).map_err(|e| {
+        if e.kind() == ErrorKind::NotFound {
+            return Error::corrupt(&name, 0, format!("the manifest is missing, but {named_by}"));
+        }
+        Error::io(format!("opening {name}"), e)
     })?;
     let failed = |e| Error::io(format!("reading {name}"), e);
     let length = file.len().map_err(failed)?;
@@ -59,14 +61,11 @@ pub fn read_manifest(dir: &dyn Directory, head: &HeadState) -> Result<Manifest> 
     if manifest.applied_lsn != head.applied_lsn {
         return differs(64, "the applied lsn", &manifest.applied_lsn, &head.applied_lsn);
     }
-    check(&manifest).map_err(|e| in_manifest(&name, e))?;
+    refuse_broken(&name, &manifest)?;
     Ok(manifest)
 }
 
-/// A broken invariant, with the file it stands in: its body begins at byte 64.
-fn in_manifest(name: &str, error: Error) -> Error {
-    match error {
-        Error::Corrupt(c) => Error::corrupt(name, 64, c.what),
-        other => other,
-    }
+/// Refuses a manifest that no database can have; its body begins at byte 64.
+fn refuse_broken(name: &str, manifest: &Manifest) -> Result<()> {
+    violation(manifest).map_or(Ok(()), |what| Err(Error::corrupt(name, MANIFEST_HEADER_BYTES as u64, what)))
 }

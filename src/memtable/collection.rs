@@ -67,7 +67,7 @@ impl MemRow {
         visible(self.birth(), self.death(), lsn)
     }
 
-    /// The commit that wrote it. Ascending from row to row.
+    /// The commit that wrote it; of a row that was taken back, the first commit that was taken back with it.
     #[inline]
     pub fn birth(&self) -> Lsn {
         Lsn(self.birth.load(Ordering::Acquire))
@@ -153,16 +153,18 @@ impl MemCollection {
         }
     }
 
-    /// Takes back everything at or after `lsn`, none of which was published: rows born then become rows that lived at no lsn, and deaths are
+    /// Takes back everything at or after `lsn`, none of which was published: rows born then get it as birth and as death, and deaths are
     /// forgotten.
+    ///
+    /// Their own births would not do: the commits after this one get these lsns again, from `lsn` on, and births and deaths ascend, which every
+    /// search in them relies on.
     pub fn undo_from(&self, lsn: Lsn) {
         let first = self.rows_born_by(Lsn(lsn.0.saturating_sub(1)));
         self.deaths.undo_from(lsn);
         for i in 0..self.rows.len() as u32 {
             let Some(r) = self.row(i) else { continue };
             if i >= first {
-                // Dead at birth, it is visible at no lsn. Born at the one that the next commit gets, however many commits are taken back,
-                // so that births go on ascending.
+                // The death first: at no moment is there an lsn that sees the row.
                 r.death.store(lsn.0, Ordering::Release);
                 r.birth.store(lsn.0, Ordering::Release);
                 self.deaths.push(lsn, i, r.totals());
@@ -205,6 +207,11 @@ impl MemCollection {
             let found = self.row(r)?;
             if found.visible(lsn) {
                 return Some(r);
+            }
+            // Whoever held the id before had died when this row was born, unless the row was taken back.
+            let (birth, death) = (found.birth(), found.death());
+            if birth <= lsn && birth.0 < death {
+                return None;
             }
             row = found.older;
         }

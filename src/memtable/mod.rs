@@ -2,7 +2,7 @@
 //!
 //! Everything here is append-only and read without waiting: one writer at a time (the commit path holds the writer's lock) appends rows,
 //! postings and deaths stamped with their lsn; a reader at lsn `L` sees a row iff `birth <= L < death`, so rows of commits that are staged but
-//! not yet published are there and invisible. A commit that fails is undone by letting its rows die at their birth.
+//! not yet published are there and invisible. The rows of a commit that fails stay, with a birth and a death that leave no lsn between them.
 //!
 //! Never here: files, the log, what an operation means. Replay and commit feed it the same effects.
 //!

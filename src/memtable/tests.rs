@@ -1,3 +1,5 @@
+//! Visibility, undo and counting in the memtable.
+
 use super::append::AppendVec;
 use super::deaths::{ALIVE, DeathLog, DeathMap};
 use super::postings::PostingList;
@@ -78,6 +80,27 @@ fn an_undone_commit_leaves_no_trace_even_when_its_lsn_is_used_again() {
 }
 
 #[test]
+fn a_commit_after_an_undone_group_is_found_by_every_search() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    // A group of three commits, the last of which replaces a row of the first.
+    let b = append(&c, 2, 2, "b", "y");
+    append(&c, 3, 3, "c", "y");
+    c.kill(b, Lsn(4));
+    append(&c, 4, 4, "b", "y");
+    c.undo_from(Lsn(2));
+
+    let b = append(&c, 2, 5, "b", "z z");
+    assert!(c.rows_at(Lsn(2)).any(|(row, r)| row == b && r.visible(Lsn(2))));
+    assert_eq!(c.totals(Lsn(2)), Totals { documents: 2, tokens: 3, vectors: 2 });
+    assert_eq!((c.find("a", Lsn(2)), c.find("b", Lsn(2)), c.find("c", Lsn(2))), (Some(a), Some(b), None));
+    c.kill(b, Lsn(3));
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    assert_eq!(c.totals(Lsn(3)).documents, 1);
+    assert_eq!((c.find("b", Lsn(2)), c.find("b", Lsn(3))), (Some(b), None));
+}
+
+#[test]
 fn several_commits_undone_at_once_leave_no_trace_when_their_lsns_are_used_again_one_by_one() {
     let c = MemCollection::new(AnalyzerKind::Word);
     let a = append(&c, 1, 1, "a", "x");
@@ -116,4 +139,23 @@ fn a_death_map_answers_for_every_lsn() {
     assert_eq!(seen, [(5_000, 7)]);
     map.set(5_000, ALIVE);
     assert!(map.lives(5_000, Lsn(u64::MAX - 1)));
+}
+
+#[test]
+fn an_undone_group_leaves_the_births_and_deaths_of_later_commits_in_order() {
+    let c = MemCollection::new(AnalyzerKind::Word);
+    let a = append(&c, 1, 1, "a", "x");
+    // Three commits of one group, of lsns 2 to 4, are taken back together.
+    append(&c, 2, 2, "b", "y");
+    append(&c, 3, 3, "c", "y");
+    c.kill(a, Lsn(4));
+    append(&c, 4, 4, "a", "y");
+    c.undo_from(Lsn(2));
+    let b = append(&c, 2, 5, "b", "w w");
+    assert_eq!(c.rows_at(Lsn(2)).filter(|(_, r)| r.visible(Lsn(2))).map(|(row, _)| row).collect::<Vec<_>>(), [a, b]);
+    assert_eq!(c.totals(Lsn(2)), Totals { documents: 2, tokens: 3, vectors: 2 });
+    c.kill(b, Lsn(3));
+    assert_eq!(c.totals(Lsn(2)).documents, 2);
+    assert_eq!(c.totals(Lsn(3)), Totals { documents: 1, tokens: 1, vectors: 1 });
+    assert_eq!(c.totals(Lsn(9)), Totals { documents: 1, tokens: 1, vectors: 1 });
 }

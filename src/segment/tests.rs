@@ -125,8 +125,8 @@ fn sections_and_tables_start_where_the_specification_says() {
     let (file, summary) = write(START, &contents);
     let at: Vec<_> = entries(&file, summary).iter().map(|e| e.offset.get()).collect();
     assert_eq!(at[0], 64, "a small section follows the header");
-    assert_eq!(at[1], 4096, "a streamed section starts a block, however small it turns out");
-    assert_eq!(at[2], 4096 + 64, "a small one stands in the same block");
+    assert_eq!(at[1], 128, "so does a streamed one that turns out to be small");
+    assert_eq!(at[2], 192, "64 KiB less one byte is small");
     assert_eq!(at[3], (at[2] + large as u64 - 1).next_multiple_of(4096), "one of 64 KiB starts a block");
     assert_eq!(at[4], at[3] + large as u64);
     let footer = footer(&file, summary);

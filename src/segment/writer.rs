@@ -34,6 +34,8 @@ pub struct SegmentWriter {
 #[derive(Debug)]
 struct OpenSection {
     kind: SectionKind,
+    /// Its first bytes, while it may still turn out to be small: then where it starts is not decided.
+    held: Option<Vec<u8>>,
     offset: u64,
     length: u64,
     crcs: Vec<u32>,
@@ -70,44 +72,53 @@ impl SegmentWriter {
         }
     }
 
-    /// Begins a section whose final length is not known yet; it starts at a multiple of 4,096.
+    /// Begins a section. Where it starts is decided when its size is known, or known to be large.
     pub fn begin(&mut self, kind: SectionKind) -> Result<()> {
-        self.begin_aligned(kind, BLOCK_BYTES as u64)
+        assert!(self.open.is_none(), "sections are written one after another");
+        self.open = Some(OpenSection {
+            kind,
+            held: Some(Vec::new()),
+            offset: 0,
+            length: 0,
+            crcs: Vec::new(),
+            block: crc32fast::Hasher::new(),
+            block_bytes: 0,
+        });
+        Ok(())
     }
 
-    /// Writes a whole section at once: small ones are packed closer.
+    /// Writes a whole section at once.
     pub fn section(&mut self, kind: SectionKind, items: u64, aux: u64, bytes: &[u8]) -> Result<()> {
-        let align = if (bytes.len() as u64) < SECTION_PAGE_THRESHOLD { 64 } else { BLOCK_BYTES as u64 };
-        self.begin_aligned(kind, align)?;
+        self.begin(kind)?;
         self.write(bytes)?;
         self.end(items, aux)
     }
 
-    fn begin_aligned(&mut self, kind: SectionKind, align: u64) -> Result<()> {
-        assert!(self.open.is_none(), "sections are written one after another");
-        self.pad_to(align)?;
-        self.open =
-            Some(OpenSection { kind, offset: self.length, length: 0, crcs: Vec::new(), block: crc32fast::Hasher::new(), block_bytes: 0 });
-        Ok(())
+    /// Appends to the open section.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let open = self.open.as_mut().expect("a section is open");
+        open.length += bytes.len() as u64;
+        open.checksum(bytes);
+        match &mut open.held {
+            Some(held) if open.length < SECTION_PAGE_THRESHOLD => {
+                held.extend_from_slice(bytes);
+                return Ok(());
+            }
+            Some(_) => self.place(BLOCK_BYTES as u64),
+            None => {}
+        }
+        self.put(bytes);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Appends to the open section.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+    /// Decides where the open section starts, and writes what was held of it.
+    fn place(&mut self, align: u64) {
+        self.pad_to(align);
+        let at = self.length;
         let open = self.open.as_mut().expect("a section is open");
-        self.buffer.extend_from_slice(bytes);
-        self.length += bytes.len() as u64;
-        open.length += bytes.len() as u64;
-        while !bytes.is_empty() {
-            let take = bytes.len().min(BLOCK_BYTES - open.block_bytes);
-            open.block.update(&bytes[..take]);
-            open.block_bytes += take;
-            bytes = &bytes[take..];
-            if open.block_bytes == BLOCK_BYTES {
-                open.crcs.push(std::mem::take(&mut open.block).finalize());
-                open.block_bytes = 0;
-            }
-        }
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+        open.offset = at;
+        let held = open.held.take().expect("a section is placed once");
+        self.put(&held);
     }
 
     /// Bytes written to the open section so far.
@@ -117,6 +128,9 @@ impl SegmentWriter {
 
     /// Ends the open section. `items` and `aux` go to the section table.
     pub fn end(&mut self, items: u64, aux: u64) -> Result<()> {
+        if self.open.as_ref().is_some_and(|o| o.held.is_some()) {
+            self.place(64);
+        }
         let mut open = self.open.take().expect("a section is open");
         if open.block_bytes > 0 {
             open.crcs.push(open.block.finalize());
@@ -139,7 +153,7 @@ impl SegmentWriter {
     /// Writes checksums, table and footer. The next segment of the file starts at the next multiple of 4,096.
     pub fn finish(mut self) -> Result<SegmentSummary> {
         assert!(self.open.is_none(), "every section was ended");
-        self.pad_to(64)?;
+        self.pad_to(64);
         for (entry, crcs) in self.sections.iter_mut().zip(std::mem::take(&mut self.crcs)) {
             entry.crcs_offset = U64::new(self.length);
             let bytes = crc_bytes(&crcs);
@@ -147,11 +161,11 @@ impl SegmentWriter {
             self.length += bytes.len() as u64;
         }
         let table = encode_table(&self.sections);
-        // The copy stands in another block, so that one bad block never takes both.
-        self.pad_to(64)?;
+        self.pad_to(64);
         let table_offset = self.length;
         self.put(&table);
-        self.pad_to(BLOCK_BYTES as u64)?;
+        // In a large segment the copy stands in another block, so that one bad block never takes both. A small one has few blocks anyway.
+        self.pad_to(if self.length >= SECTION_PAGE_THRESHOLD { BLOCK_BYTES as u64 } else { 64 });
         let table_copy_offset = self.length;
         self.put(&table);
         let length = self.length + size_of::<SegmentFooter>() as u64;
@@ -177,11 +191,10 @@ impl SegmentWriter {
         self.length += bytes.len() as u64;
     }
 
-    fn pad_to(&mut self, align: u64) -> Result<()> {
+    fn pad_to(&mut self, align: u64) {
         let target = self.length.next_multiple_of(align);
         self.buffer.resize(self.buffer.len() + usize::try_from(target - self.length).expect("padding is short"), 0);
         self.length = target;
-        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -189,6 +202,22 @@ impl SegmentWriter {
         self.file.write_all_at(at, &self.buffer).map_err(|e| Error::io(format!("writing {}", self.name), e))?;
         self.buffer.clear();
         Ok(())
+    }
+}
+
+impl OpenSection {
+    /// Takes bytes into the block checksums.
+    fn checksum(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let take = bytes.len().min(BLOCK_BYTES - self.block_bytes);
+            self.block.update(&bytes[..take]);
+            self.block_bytes += take;
+            bytes = &bytes[take..];
+            if self.block_bytes == BLOCK_BYTES {
+                self.crcs.push(std::mem::take(&mut self.block).finalize());
+                self.block_bytes = 0;
+            }
+        }
     }
 }
 

@@ -13,30 +13,30 @@ const WINDOW_BYTES: u64 = 1 << 20;
 
 /// A log that is read up to the length it had when it was opened.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(crate) struct LogFile {
     file: Arc<dyn File>,
-    pub(super) name: Arc<str>,
-    pub(super) sequence: u64,
+    pub(crate) name: Arc<str>,
+    pub(crate) sequence: u64,
     /// Fixed when the log is opened; lowered only when a live writer cuts a failed write away meanwhile.
-    pub(super) len: u64,
+    pub(crate) len: u64,
     window: Vec<u8>,
     window_at: u64,
 }
 
 /// What a pass over every 8-byte step of a log found.
 #[derive(Debug, Default)]
-pub(super) struct Scan {
+pub(crate) struct Scan {
     /// The greatest `durable_lsn` in a valid header, and where that header is.
-    pub(super) durable: Option<(Lsn, u64)>,
+    pub(crate) durable: Option<(Lsn, u64)>,
     /// Valid headers at or after the given end.
-    pub(super) records_after_end: u64,
+    pub(crate) records_after_end: u64,
     /// Whether a byte at or after the given end is not zero.
-    pub(super) nonzero_after_end: bool,
+    pub(crate) nonzero_after_end: bool,
 }
 
 impl LogFile {
     /// Opens the log `sequence` and fixes its length; `None` when there is no such file.
-    pub(super) fn open(dir: &dyn Directory, sequence: u64) -> Result<Option<LogFile>> {
+    pub(crate) fn open(dir: &dyn Directory, sequence: u64) -> Result<Option<LogFile>> {
         let name = FileName::Wal(sequence).to_string();
         let file = match dir.open(&name) {
             Ok(file) => file,
@@ -48,13 +48,13 @@ impl LogFile {
     }
 
     /// Its header, checked.
-    pub(super) fn header(&mut self) -> Result<WalHeader> {
+    pub(crate) fn header(&mut self) -> Result<WalHeader> {
         let name = self.name.clone();
         WalHeader::decode(self.bytes(0, WAL_HEADER_BYTES as u64)?).map_err(|e| e.in_file(name, 0))
     }
 
     /// The bytes from `offset` on: `want`, or fewer when the log ends before.
-    pub(super) fn bytes(&mut self, offset: u64, want: u64) -> Result<&[u8]> {
+    pub(crate) fn bytes(&mut self, offset: u64, want: u64) -> Result<&[u8]> {
         let mut end = offset.saturating_add(want).min(self.len);
         if offset < self.window_at || end > self.window_at + self.window.len() as u64 {
             self.load(offset, want)?;
@@ -88,12 +88,12 @@ impl LogFile {
     }
 
     /// The valid record header at `offset`, if one stands there.
-    pub(super) fn record_header(&mut self, id: Uuid, offset: u64) -> Result<Option<RecordHeader>> {
+    pub(crate) fn record_header(&mut self, id: Uuid, offset: u64) -> Result<Option<RecordHeader>> {
         Ok(RecordHeader::decode(self.bytes(offset, RECORD_HEADER_BYTES as u64)?, id, offset).ok())
     }
 
     /// The payload of `header`, if it is whole and passes its checksum.
-    pub(super) fn payload(&mut self, id: Uuid, header: &RecordHeader) -> Result<Option<&[u8]>> {
+    pub(crate) fn payload(&mut self, id: Uuid, header: &RecordHeader) -> Result<Option<&[u8]>> {
         let length = header.payload_length.get();
         let payload = self.bytes(header.self_offset.get() + RECORD_HEADER_BYTES as u64, u64::from(length))?;
         Ok((payload.len() == length as usize && header.check_payload(id, payload).is_ok()).then_some(payload))
@@ -101,7 +101,7 @@ impl LogFile {
 
     /// Looks at every 8-byte step after the header block for valid record headers. Linear: a step without the magic costs one comparison,
     /// one with it a checksum of 40 bytes, and no payload is read.
-    pub(super) fn scan(&mut self, id: Uuid, end: u64) -> Result<Scan> {
+    pub(crate) fn scan(&mut self, id: Uuid, end: u64) -> Result<Scan> {
         let mut found = Scan::default();
         let mut at = WAL_HEADER_BYTES as u64;
         while at < self.len {
@@ -134,23 +134,23 @@ impl LogFile {
 
 /// Takes the records of a log one after another, for as long as each continues the one before.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     id: Uuid,
     /// The lsn of the last record taken.
-    pub(super) last_lsn: Lsn,
+    pub(crate) last_lsn: Lsn,
     /// Where it ends, alignment included.
-    pub(super) at: u64,
+    pub(crate) at: u64,
     previous_header_crc: u32,
 }
 
 impl Walk {
     /// Before the first record of the log with this header.
-    pub(super) fn new(header: &WalHeader) -> Walk {
+    pub(crate) fn new(header: &WalHeader) -> Walk {
         Walk { id: Uuid(header.id), last_lsn: Lsn(header.first_lsn.get() - 1), at: WAL_HEADER_BYTES as u64, previous_header_crc: 0 }
     }
 
     /// The next record, when it is whole: right here, or at the next block, where the first record after a sync starts.
-    pub(super) fn next(&mut self, log: &mut LogFile) -> Result<Option<RecordHeader>> {
+    pub(crate) fn next(&mut self, log: &mut LogFile) -> Result<Option<RecordHeader>> {
         let block = self.at.next_multiple_of(WAL_BLOCK_BYTES);
         for offset in [Some(self.at), Some(block).filter(|&block| block != self.at)].into_iter().flatten() {
             let Some(header) = log.record_header(self.id, offset)? else {

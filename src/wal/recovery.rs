@@ -125,14 +125,13 @@ fn read_continued(chained: &mut ChainLog, applied_lsn: Lsn, records: &mut Vec<Lo
     if walk.last_lsn == link.last_lsn && walk.at == link.end_offset && walk.at <= chained.log.len {
         return Ok(());
     }
+    let lost = match walk.last_lsn.0.saturating_add(1) {
+        first if first <= link.last_lsn.0 => format!("lsn {first} to {} are lost", link.last_lsn),
+        _ => "every record is there, but it does not end where it ended".into(),
+    };
     let what = format!(
-        "the log is whole up to lsn {} at byte {}, but {by} continues it after lsn {} at byte {}: lsn {} to {} are lost",
-        walk.last_lsn,
-        walk.at,
-        link.last_lsn,
-        link.end_offset,
-        walk.last_lsn.0.saturating_add(1),
-        link.last_lsn
+        "the log is whole up to lsn {} at byte {} of {}, but {by} continues it after lsn {} at byte {}: {lost}",
+        walk.last_lsn, walk.at, chained.log.len, link.last_lsn, link.end_offset
     );
     Err(Error::corrupt(chained.log.name.to_string(), walk.at, what))
 }
@@ -179,10 +178,7 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
 
 /// Separates "needs a newer version" from the other errors.
 fn newer(e: Error) -> Result<Option<Error>> {
-    match e {
-        Error::UnsupportedVersion(_) => Ok(Some(e)),
-        other => Err(other),
-    }
+    if matches!(e, Error::UnsupportedVersion(_)) { Ok(Some(e)) } else { Err(e) }
 }
 
 /// Takes a record that was walked over, when it is after `applied_lsn` and of a kind to be replayed.

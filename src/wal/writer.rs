@@ -1,7 +1,7 @@
 //! Appends to one log, which this process created.
 
 use crate::error::{Error, Result};
-use crate::format::wal::{Link, RECORD_HEADER_BYTES, RecordHeader, WAL_BLOCK_BYTES, WAL_HEADER_BYTES, WalHeader, record_end};
+use crate::format::wal::{Link, RecordHeader, WAL_BLOCK_BYTES, WAL_HEADER_BYTES, WalHeader, record_end};
 use crate::ids::{Lsn, Uuid};
 use crate::io::names::FileName;
 use crate::io::{Directory, File};
@@ -93,7 +93,7 @@ impl WalWriter {
     ///
     /// Panics when the lsns do not continue those before, and when a payload has more than 8 MiB.
     pub fn append(&mut self, records: &[NewRecord<'_>]) -> Result<()> {
-        self.check(State::Good)?;
+        self.refuse_unless_good()?;
         if records.is_empty() {
             return Ok(());
         }
@@ -123,7 +123,6 @@ impl WalWriter {
             assert_eq!(record.lsn, lsn.next(), "lsns are contiguous");
             assert!(record.payload.len() <= limits::RECORD_BYTES_MAX, "a payload has at most 8 MiB; a larger batch lands as a segment");
             let header = RecordHeader::encode(self.id, at, record.lsn, self.durable_lsn, previous, record.kind, record.payload);
-            debug_assert_eq!(header.as_bytes().len(), RECORD_HEADER_BYTES);
             buffer.extend_from_slice(header.as_bytes());
             buffer.extend_from_slice(record.payload);
             at = record_end(at, record.payload.len());
@@ -135,7 +134,7 @@ impl WalWriter {
 
     /// Makes every record appended before this call durable. Does nothing when all are. After an error the outcome is unknown for good.
     pub fn sync(&mut self) -> Result<()> {
-        self.check(State::Good)?;
+        self.refuse_unless_good()?;
         if self.unsynced_bytes() == 0 {
             return Ok(());
         }
@@ -146,7 +145,7 @@ impl WalWriter {
     /// told that they failed. After an error the outcome is unknown for good.
     pub fn cut_back(&mut self) -> Result<()> {
         if self.state == State::Poisoned {
-            return self.check(State::Good);
+            return self.refuse_unless_good();
         }
         if let Err(e) = self.cut_file() {
             self.state = State::Poisoned;
@@ -177,14 +176,14 @@ impl WalWriter {
         Ok(())
     }
 
-    fn check(&self, needed: State) -> Result<()> {
+    fn refuse_unless_good(&self) -> Result<()> {
         match self.state {
+            State::Good => Ok(()),
             State::Poisoned => Err(Error::Poisoned(format!(
                 "an earlier sync of {} failed; reopen the database, which finds out what is durable",
                 self.name
             ))),
-            state if state == needed => Ok(()),
-            _ => Err(Error::Poisoned(format!("an earlier write to {} failed and was not cut back", self.name))),
+            State::Uncut => Err(Error::Poisoned(format!("an earlier write to {} failed and was not cut back", self.name))),
         }
     }
 

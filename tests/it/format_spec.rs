@@ -5,7 +5,8 @@
 //!   `src/format`, and every `#[repr(C)]` struct there has such a table;
 //! - a row of a table `| constant | value | meaning |` is the constant of that name in `src/format` or in `options::limits`, and every
 //!   magic, every version and every limit has such a row;
-//! - a row of the table `| kind | name | ...` is a `SectionKind`, and every kind has a row.
+//! - a row of the table `| kind | name | class |` is a `SectionKind`, and every kind has a row;
+//! - a section that a comment cites, as in "Spec §9.1", is there.
 
 use crate::layout::{Layout, Value, constants, layouts, number};
 use crate::source::{self, SourceFile, files};
@@ -117,8 +118,11 @@ fn little_endian(bytes: &[u8]) -> u128 {
 
 /// Differences between the table of section kinds and the kinds, given as (number, name).
 fn compare_kinds(spec: &str, kinds: &[(u16, &str)]) -> Vec<String> {
-    let rows: Vec<(Option<u128>, String)> =
-        tables(spec, &["kind", "name"]).into_iter().flat_map(|(_, rows)| rows).map(|row| (number(&row[0]), row[1].clone())).collect();
+    let rows: Vec<(Option<u128>, String)> = tables(spec, &["kind", "name", "class"])
+        .into_iter()
+        .flat_map(|(_, rows)| rows)
+        .map(|row| (number(&row[0]), row[1].clone()))
+        .collect();
     let mut complaints = Vec::new();
     for (kind, name) in kinds {
         if rows.iter().filter(|row| **row == (Some(u128::from(*kind)), name.to_string())).count() != 1 {
@@ -128,6 +132,29 @@ fn compare_kinds(spec: &str, kinds: &[(u16, &str)]) -> Vec<String> {
     for (kind, name) in &rows {
         if !kinds.iter().any(|(k, n)| *kind == Some(u128::from(*k)) && n == name) {
             complaints.push(format!("format-spec.md names section kind {kind:?} {name}, which src/format/segment.rs does not have"));
+        }
+    }
+    complaints
+}
+
+/// Sections that comments of `sources` cite and `spec` does not have.
+fn compare_citations(spec: &str, sources: &[SourceFile]) -> Vec<String> {
+    let numbers: Vec<&str> = spec
+        .lines()
+        .filter(|line| line.starts_with("##"))
+        .filter_map(|line| line.trim_start_matches('#').split_whitespace().next())
+        .map(|number| number.trim_end_matches('.'))
+        .collect();
+    let mut complaints = Vec::new();
+    for file in sources {
+        for (number, line) in file.text.lines().enumerate() {
+            for cited in line.split('§').skip(1) {
+                let end = cited.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(cited.len());
+                let cited = cited[..end].trim_end_matches('.');
+                if !numbers.contains(&cited) {
+                    complaints.push(format!("{}:{}: cites §{cited}, which format-spec.md does not have", file.path, number + 1));
+                }
+            }
         }
     }
     complaints
@@ -168,6 +195,16 @@ fn every_section_kind_stands_in_the_specification_with_its_number() {
 }
 
 #[test]
+fn every_section_that_a_comment_cites_is_there() {
+    assert_clean(&compare_citations(&spec(), &files("src", ".rs")));
+    let sources = [SourceFile::new("src/x.rs", "//! Spec §4.1 and §12, not §4.2.\n")];
+    assert_eq!(
+        compare_citations("## 12. Last\n### 4.1 Pair (8 bytes)\n", &sources),
+        ["src/x.rs:1: cites §4.2, which format-spec.md does not have"]
+    );
+}
+
+#[test]
 fn the_comparison_finds_every_difference() {
     let sources = [SourceFile::new("src/format/x.rs", "#[repr(C)] pub struct Pair { pub a: U32, pub b: [u8; 4] }")];
     let structs = layouts(&sources).unwrap();
@@ -196,7 +233,7 @@ fn the_comparison_finds_every_difference() {
         assert!(!compare_constants(&good.replace(from, to), &known, &required).is_empty(), "{from} -> {to} went unnoticed");
     }
 
-    let good = "| kind | name | holds |\n| --- | --- | --- |\n| 1 | `Docs` | d |\n| 2 | `Ids` | i |\n";
+    let good = "| kind | name | class |\n| --- | --- | --- |\n| 1 | `Docs` | primary |\n| 2 | `Ids` | primary |\n";
     assert_clean(&compare_kinds(good, &[(1, "Docs"), (2, "Ids")]));
     assert_eq!(compare_kinds(good, &[(1, "Docs"), (3, "Ids")]).len(), 2);
     assert_eq!(compare_kinds(good, &[(1, "Docs")]).len(), 1);

@@ -2,9 +2,15 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `api` | what the library promises, through its public names: one test a promise |
+//! | `golden` | the golden answers, through the library |
+//! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
+//! | `review` | scenarios in which the engine once went wrong |
+//! | `properties` | random sequences of operations against a model |
+//! | `threads` | many threads on one database in a real directory |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
 //! | `recovery` | a crash at every operation, and every failing operation, on the simulated disk |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
@@ -13,9 +19,15 @@
 #![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
+mod api;
+mod corruption;
 mod format_spec;
+mod golden;
 mod layers;
 mod layout;
+mod properties;
 mod recovery;
+mod review;
 mod source;
+mod threads;
 mod tidy;

@@ -1,3 +1,5 @@
+//! The JSON lines that `load` reads.
+
 use super::*;
 
 fn form(fields: &str, rest: bool) -> Form {

@@ -1,3 +1,5 @@
+//! The codec of commit effects: round trips, limits, hostile bytes.
+
 use super::*;
 use crate::format::document::tests::documents;
 use proptest::prelude::*;

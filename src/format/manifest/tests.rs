@@ -1,3 +1,5 @@
+//! The manifest: round trips, unknown keys, damage.
+
 use super::*;
 
 pub(crate) fn sample() -> Manifest {

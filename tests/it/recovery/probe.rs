@@ -33,7 +33,8 @@ pub struct Moment {
     pub progress: Progress,
 }
 
-type Hook = Box<dyn FnOnce() + Send>;
+/// Work that is done in the middle of something else.
+pub type Hook = Box<dyn FnOnce() + Send>;
 
 /// See the module.
 pub struct Probe {
@@ -69,6 +70,11 @@ impl Probe {
 
     pub fn do_meanwhile(&self, hook: Hook) {
         *self.meanwhile.lock().unwrap() = Some(hook);
+    }
+
+    /// What `do_meanwhile` was given, if it did not run.
+    pub fn take_meanwhile(&self) -> Option<Hook> {
+        self.meanwhile.lock().unwrap().take()
     }
 
     /// The moments so far, and now.
@@ -156,7 +162,7 @@ impl File for ProbedFile {
     }
 
     fn write_all_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        let hook = if self.of_segments { self.probe.meanwhile.lock().unwrap().take() } else { None };
+        let hook = if self.of_segments { self.probe.take_meanwhile() } else { None };
         if let Some(hook) = hook {
             hook();
         }

@@ -1,0 +1,95 @@
+//! What only the inside can arrange: moments between two steps of another thread.
+
+use super::Database;
+use super::batch::Staged;
+use super::commit::Request;
+use crate::WriteBatch;
+use crate::document::Document;
+use crate::error::ErrorCode;
+use crate::io::SimDirectory;
+use crate::io::sim::{FailureKind, Operation};
+use crate::options::{Durability, Options, Schema, Thresholds};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Batches of more than 600 bytes land as segments.
+fn options() -> Options {
+    let thresholds = Thresholds { record_bytes: 600, ..Thresholds::default() };
+    Options { background: false, thresholds, ..Options::default() }
+}
+
+fn created() -> (SimDirectory, Database) {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    (disk, db)
+}
+
+fn put(collection: &str, text: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(collection, vec![Document::new("a").text(text)]);
+    batch
+}
+
+#[test]
+fn a_landed_file_stays_while_replay_would_ask_for_it() {
+    let (disk, db) = created();
+    db.commit(put("main", "small")).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.create_collection("brief", Schema::default());
+    batch.put("brief", vec![Document::new("a").text("word ".repeat(200))]);
+    db.commit(batch).unwrap();
+    db.drop_collection("brief").unwrap();
+    // What the background thread does: flushes what was frozen before the batch landed, and removes what nothing reaches.
+    {
+        let _maintenance = db.core.maintenance.lock();
+        db.core.flush_frozen().unwrap();
+    }
+    let db = Database::open_with(Arc::new(disk.after_kill()), options()).unwrap();
+    assert_eq!(db.snapshot().collections(), ["main"]);
+}
+
+#[test]
+fn a_writer_that_stopped_removes_nothing_that_its_last_record_names() {
+    let (disk, db) = created();
+    let start = disk.operations();
+    db.commit(put("main", &"word ".repeat(200))).unwrap();
+    let last_sync = disk.trace()[start..].iter().rposition(Operation::is_sync).unwrap();
+
+    let (disk, db) = created();
+    disk.fail(disk.operations() + last_sync, FailureKind::Eio);
+    let error = db.commit(put("main", &"word ".repeat(200))).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::OutcomeUnknown);
+    db.core.collect_garbage().unwrap();
+    assert_eq!(db.snapshot().collection("main").unwrap().count(), 0);
+    Database::open_with(Arc::new(disk.after_kill()), options()).unwrap();
+}
+
+#[test]
+fn what_a_stopped_writer_staged_is_never_shown() {
+    let (disk, db) = created();
+    // The write, then the sync.
+    disk.fail(disk.operations() + 1, FailureKind::Eio);
+    assert_eq!(db.commit(put("main", "small")).unwrap_err().code(), ErrorCode::OutcomeUnknown);
+    // As a merge does that was under way.
+    db.core.publish(&db.core.writer.lock());
+    assert_eq!(db.snapshot().collection("main").unwrap().count(), 0);
+}
+
+#[test]
+fn a_panic_of_the_leader_answers_everyone_and_stops_the_writer() {
+    let (_, db) = created();
+    let request = |text: &str| {
+        let staged = Staged::prepare(put("main", text), 0, |_| Some(Schema::default())).unwrap();
+        Request::new(staged, Durability::Sync, 0)
+    };
+    let (first, twice, waiting) = (request("first"), request("twice"), request("waiting"));
+    // A request that is led twice is a bug, and panics.
+    db.core.queue.lock().extend([first.clone(), twice.clone(), twice, waiting.clone()]);
+    assert!(catch_unwind(AssertUnwindSafe(|| db.commit(put("main", "leader")))).is_err());
+    for request in [first, waiting] {
+        assert_eq!(request.take_answer().unwrap().unwrap_err().code(), ErrorCode::OutcomeUnknown);
+    }
+    assert_eq!(db.commit(put("main", "after")).unwrap_err().code(), ErrorCode::Poisoned);
+    assert_eq!(db.snapshot().collection("main").unwrap().count(), 0);
+}

@@ -1,0 +1,160 @@
+//! Looking at the files of a database, whole and damaged.
+
+use super::{doc, ids, json, main_of, open, open_read_only, options, put, try_open};
+use std::sync::Arc;
+use triune::inspect::{Description, FileDescription, describe_directory};
+use triune::io::SimDirectory;
+use triune::{Database, Error, Mode, Patch, Result, Schema, Search};
+
+/// A database with everything: several segments with text, vectors, sources and tombstones, linked logs, and commits that only the log has.
+fn busy() -> (SimDirectory, Database) {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.create_collection("other", Schema::default()).unwrap();
+    for round in 0..3 {
+        let document = |i: usize| {
+            let vector = [i as f32, round as f32, 1.0];
+            doc(&format!("{round} {i}"), &format!("words of round {round} and row {i}")).vector(vector).source(format!("s{round}"))
+        };
+        put(&db, (0..20).map(document).collect());
+        db.put("other", vec![doc("x", "other").metadata(json(r#"{"k":1}"#))]).unwrap();
+        db.delete("main", vec![format!("{round} 7")]).unwrap();
+        db.checkpoint().unwrap();
+    }
+    db.delete("main", vec!["0 3".into(), "1 4".into()]).unwrap();
+    db.checkpoint().unwrap();
+    put(&db, vec![doc("logged", "only in the log")]);
+    db.patch("main", vec![Patch::new("2 2").text("patched")]).unwrap();
+    (disk, db)
+}
+
+fn describe(disk: &SimDirectory) -> Description {
+    let before = (disk.image_hash(), disk.operations());
+    let description = describe_directory(disk).unwrap();
+    assert_eq!((disk.image_hash(), disk.operations()), before, "inspecting wrote");
+    for file in &description.files {
+        let mut keys: Vec<&str> = file.fields.iter().map(|(key, _)| key.as_str()).collect();
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|w| w[0] != w[1]), "a key of {} stands twice", file.name);
+    }
+    description
+}
+
+fn problems(description: &Description) -> Vec<&FileDescription> {
+    description.files.iter().filter(|f| f.problem.is_some() || f.fields.iter().any(|(key, _)| key == "orphan")).collect()
+}
+
+#[test]
+fn inspecting_a_sound_database_finds_nothing_wrong() {
+    let (disk, db) = busy();
+    let clean = |disk: &SimDirectory, what: &str| {
+        let description = describe(disk);
+        assert!(problems(&description).is_empty(), "{what}: {:#?}", problems(&description));
+    };
+    clean(&disk, "while it is open");
+    clean(&disk.after_kill(), "after a kill");
+    drop(db);
+    clean(&disk, "dropped");
+    let db = open(&disk);
+    clean(&disk, "recovered");
+    db.compact().unwrap();
+    clean(&disk, "compacted");
+    db.put("main", vec![doc("large", &"a text that is larger than a record ".repeat(300_000))]).unwrap();
+    clean(&disk, "after an oversize commit");
+    db.clear("other").unwrap();
+    db.close().unwrap();
+    clean(&disk, "closed");
+}
+
+#[test]
+fn a_crash_leaves_at_most_orphans_and_torn_tails_for_inspecting() {
+    let (disk, db) = busy();
+    let from = disk.operations();
+    let work = |disk: &SimDirectory| -> Result<()> {
+        let db = try_open(disk)?;
+        put_one(&db, "more")?;
+        db.checkpoint()?;
+        db.compact()
+    };
+    drop(db);
+    let probe = disk.snapshot();
+    work(&probe).unwrap();
+    let mut inspected = 0;
+    for n in from..probe.operations() {
+        let crashed = disk.snapshot();
+        crashed.crash_at(n, triune::io::sim::CrashMode::During);
+        work(&crashed).unwrap_err();
+        for survivor in [crashed.survivors_none(), crashed.survivors_all()] {
+            let description = describe(&survivor);
+            for file in problems(&description) {
+                // A file that was being made may be half there, and so may the slot that was being written.
+                let orphan =
+                    file.fields.iter().any(|(key, value)| key == "orphan" && (value.starts_with("yes") || value.starts_with("not known")));
+                assert!(orphan || file.name == "HEAD", "crash at {n}: {file:#?}");
+            }
+            open(&survivor);
+            inspected += 1;
+        }
+    }
+    assert!(inspected > 40, "{inspected}");
+}
+
+fn put_one(db: &Database, id: &str) -> Result<()> {
+    db.put("main", vec![doc(id, "")]).map(drop)
+}
+
+/// Reads everything there is.
+fn read_all(disk: &SimDirectory) -> Result<()> {
+    let db = open_read_only(disk)?;
+    for name in db.snapshot().collections() {
+        let collection = db.snapshot().collection(&name)?;
+        collection.scan().with_vectors(true).try_for_each(|item| item.map(drop))?;
+        collection.stats()?;
+        collection.get("0 1")?;
+        collection.get("nowhere")?;
+        let vector = collection.schema().dimension.map(|d| vec![1.0; d as usize]);
+        collection.search(&Search { query: Some("words patched".into()), vector, mode: Mode::Hybrid, ..Search::default() })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn inspecting_sees_all_damage_that_reading_refuses() {
+    let (disk, db) = busy();
+    drop(db);
+    let (mut refused, mut tried) = (0, 0);
+    for name in disk.file_names() {
+        let bytes = disk.read_file(&name).unwrap();
+        let step = (bytes.len() / 150).max(1);
+        let mut damaged: Vec<(String, Option<Vec<u8>>)> = vec![("deleted".into(), None)];
+        for at in (0..bytes.len()).step_by(step).chain((0..bytes.len()).filter(|at| bytes[*at] != 0).step_by(step)) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            damaged.push((format!("byte {at} changed"), Some(flipped)));
+            if at % 3 == 0 {
+                damaged.push((format!("cut to {at} bytes"), Some(bytes[..at].to_vec())));
+            }
+        }
+        for (what, bytes) in damaged {
+            let copy = disk.after_kill();
+            match bytes {
+                Some(bytes) => copy.write_file(&name, bytes),
+                None => copy.remove_file(&name),
+            }
+            let description = describe(&copy);
+            tried += 1;
+            match read_all(&copy) {
+                Ok(()) => {}
+                Err(Error::Corrupt(c)) => {
+                    let seen = description.files.iter().any(|f| f.name == c.file && f.problem.is_some());
+                    assert!(seen, "{name}, {what}: reading says {c}, inspecting {:#?}", problems(&description));
+                    refused += 1;
+                }
+                Err(e) => panic!("{name}, {what}: {e}"),
+            }
+        }
+    }
+    assert!(tried > 1500 && refused > 300, "{refused} of {tried} were refused");
+    assert_eq!(ids(&main_of(&open(&disk))).len(), 60 - 5 + 1);
+}

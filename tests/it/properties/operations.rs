@@ -1,0 +1,470 @@
+//! What may happen to a database, as data that proptest can make and make smaller.
+//!
+//! Targets are small numbers rather than names: they are looked up in the model's state when the step comes, so that most of them mean
+//! something and a shorter sequence still does.
+
+use super::model::Model;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use triune::{Document, Durability, IoMode, Metric, Options, Patch, Schema, Scorer, WriteBatch};
+
+pub const IDS: [&str; 9] = ["a", "b", "c", "d", "e", "ü#1", "ü#2", "long id with spaces", "z"];
+pub const SOURCES: [&str; 3] = ["one.md", "two.md", "drei.md"];
+pub const NAMES: [&str; 4] = ["main", "notes", "x", "Übersicht"];
+pub const WORDS: [&str; 12] = ["red", "fox", "Fox", "the", "the", "The", "a_b", "Éclair", "naïve", "42", "...", "日本"];
+
+/// One call of a batch, with names.
+#[derive(Debug, Clone)]
+pub enum Write {
+    Put { collection: String, documents: Vec<DocumentSpec>, insert: bool },
+    Patch { collection: String, patches: Vec<PatchSpec> },
+    Delete { collection: String, ids: Vec<String> },
+    DeleteSource { collection: String, source: String },
+    ReplaceSource { collection: String, source: String, documents: Vec<DocumentSpec> },
+    Clear { collection: String },
+    Create { name: String, dimension: Option<usize>, metric: Metric, scorer: Scorer, source_key: String },
+    Drop { name: String },
+    Rename { from: String, to: String },
+    Swap { a: String, b: String },
+}
+
+#[derive(Debug, Clone)]
+pub struct DocumentSpec {
+    pub id: String,
+    pub text: String,
+    pub metadata: Option<String>,
+    pub vector: Option<Vec<f32>>,
+    pub source: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PatchSpec {
+    pub id: String,
+    pub text: Option<String>,
+    pub metadata: Option<String>,
+    pub vector: Option<Option<Vec<f32>>>,
+}
+
+impl DocumentSpec {
+    fn document(&self) -> Document {
+        Document {
+            id: self.id.clone(),
+            text: self.text.clone(),
+            metadata: self.metadata.as_ref().map(|m| triune::Metadata::from_json(m.as_str()).unwrap()),
+            vector: self.vector.clone(),
+            source: self.source.clone(),
+        }
+    }
+}
+
+impl PatchSpec {
+    fn patch(&self) -> Patch {
+        Patch {
+            id: self.id.clone(),
+            text: self.text.clone(),
+            metadata: self.metadata.as_ref().map(|m| triune::Metadata::from_json(m.as_str()).unwrap()),
+            vector: self.vector.clone(),
+        }
+    }
+}
+
+/// The batch as the library takes it.
+pub fn write_batch(writes: &[Write]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    let documents = |specs: &[DocumentSpec]| specs.iter().map(DocumentSpec::document).collect::<Vec<_>>();
+    for write in writes {
+        match write.clone() {
+            Write::Put { collection, documents: d, insert: false } => batch.put(collection, documents(&d)),
+            Write::Put { collection, documents: d, insert: true } => batch.insert(collection, documents(&d)),
+            Write::Patch { collection, patches } => batch.patch(collection, patches.iter().map(PatchSpec::patch).collect()),
+            Write::Delete { collection, ids } => batch.delete(collection, ids),
+            Write::DeleteSource { collection, source } => batch.delete_source(collection, source),
+            Write::ReplaceSource { collection, source, documents: d } => batch.replace_source(collection, source, documents(&d)),
+            Write::Clear { collection } => batch.clear(collection),
+            Write::Create { name, dimension, metric, scorer, source_key } => {
+                let dimension = dimension.map(|d| d as u32);
+                batch.create_collection(name, Schema { dimension, metric, scorer, source_key, ..Schema::default() })
+            }
+            Write::Drop { name } => batch.drop_collection(name),
+            Write::Rename { from, to } => batch.rename_collection(from, to),
+            Write::Swap { a, b } => batch.swap_collections(a, b),
+        };
+    }
+    batch
+}
+
+/// A document before it is known where it goes.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    pub id: u8,
+    pub words: Vec<u8>,
+    pub metadata: Option<(u8, u8)>,
+    pub vector: Option<(u8, [i8; 3])>,
+    pub source: Option<u8>,
+}
+
+/// One call before it is known which collections there are.
+#[derive(Debug, Clone)]
+pub enum Call {
+    Put {
+        target: u8,
+        drafts: Vec<Draft>,
+    },
+    /// `strict` 0 takes ids as they come; otherwise ids that are not there.
+    Insert {
+        target: u8,
+        drafts: Vec<Draft>,
+        strict: u8,
+    },
+    /// Which parts each draft changes: bits 0 text, 1 metadata, 2 vector.
+    Patch {
+        target: u8,
+        drafts: Vec<(Draft, u8)>,
+        strict: u8,
+    },
+    Delete {
+        target: u8,
+        ids: Vec<u8>,
+    },
+    DeleteSource {
+        target: u8,
+        source: u8,
+    },
+    ReplaceSource {
+        target: u8,
+        source: u8,
+        drafts: Vec<Draft>,
+        strict: u8,
+    },
+    Clear {
+        target: u8,
+    },
+    Create {
+        name: u8,
+        dimension: u8,
+        metric: u8,
+        scorer: bool,
+        key: bool,
+    },
+    Drop {
+        target: u8,
+    },
+    Rename {
+        target: u8,
+        to: u8,
+    },
+    Swap {
+        a: u8,
+        b: u8,
+    },
+    /// Puts that no log record holds.
+    Oversize {
+        target: u8,
+        ids: Vec<u8>,
+    },
+}
+
+/// What happens next.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Commit(Vec<Call>),
+    Checkpoint,
+    Merge,
+    Compact,
+    /// Work on the files with commits in the middle of it, after `at` new files.
+    Amid {
+        work: Work,
+        at: u8,
+        batches: Vec<Vec<Call>>,
+    },
+    Close(Settings),
+    /// The handle goes without a word, as when the process ends; `kill` gives the next process what a killed one leaves.
+    Vanish {
+        settings: Settings,
+        kill: bool,
+    },
+    Keep,
+    Forget(u8),
+    /// A reader opens, or the one that is open refreshes.
+    Read {
+        settings: Settings,
+    },
+    StopReading,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Work {
+    Checkpoint,
+    Merge,
+    Compact,
+}
+
+/// Options, made smaller towards the plainest.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub tiny_memtable: bool,
+    pub tiny_log: bool,
+    pub fan_in: u8,
+    pub pread: bool,
+    pub buffered: bool,
+}
+
+impl Settings {
+    /// Whether a commit may start a checkpoint of its own.
+    pub fn tiny(&self) -> bool {
+        self.tiny_memtable || self.tiny_log
+    }
+
+    pub fn options(&self) -> Options {
+        Options {
+            durability: if self.buffered { Durability::Buffered } else { Durability::Sync },
+            io_mode: if self.pread { IoMode::Pread } else { IoMode::Mmap },
+            memtable_bytes: if self.tiny_memtable { 900 } else { 256 << 20 },
+            wal_bytes: if self.tiny_log { 10_000 } else { 256 << 20 },
+            background: false,
+            merge_fan_in: usize::from(self.fan_in),
+            ..Options::default()
+        }
+    }
+}
+
+impl Call {
+    /// The call with names, in the state that the model is in.
+    pub fn name(&self, model: &Model) -> Write {
+        let target = |t: u8| -> String {
+            let names: Vec<&String> = model.collections.keys().collect();
+            if t >= 250 || names.is_empty() { "nowhere".into() } else { names[usize::from(t) % names.len()].clone() }
+        };
+        let dimension = |name: &str| model.collections.get(name).and_then(|c| c.dimension);
+        let documents = |name: &str, drafts: &[Draft]| drafts.iter().map(|d| d.document(dimension(name))).collect::<Vec<_>>();
+        let live = |name: &str| -> Vec<String> {
+            model.collections.get(name).map_or(Vec::new(), |c| c.documents.iter().map(|d| d.id.clone()).collect())
+        };
+        match self {
+            Call::Put { target: t, drafts } => {
+                let collection = target(*t);
+                Write::Put { documents: documents(&collection, drafts), collection, insert: false }
+            }
+            Call::Insert { target: t, drafts, strict } => {
+                let collection = target(*t);
+                let mut documents = documents(&collection, drafts);
+                if *strict > 0 {
+                    documents.retain(|d| !live(&collection).contains(&d.id));
+                    unique(&mut documents, |d| &d.id);
+                }
+                Write::Put { collection, documents, insert: true }
+            }
+            Call::Patch { target: t, drafts, strict } => {
+                let collection = target(*t);
+                let live = live(&collection);
+                let mut patches: Vec<PatchSpec> = drafts.iter().map(|(d, parts)| d.patch(*parts, dimension(&collection))).collect();
+                if *strict > 0 && !live.is_empty() {
+                    for (p, (d, _)) in patches.iter_mut().zip(drafts) {
+                        p.id = live[usize::from(d.id) % live.len()].clone();
+                    }
+                    unique(&mut patches, |p| &p.id);
+                }
+                Write::Patch { collection, patches }
+            }
+            Call::Delete { target: t, ids } => Write::Delete { collection: target(*t), ids: ids.iter().map(|&i| id(i)).collect() },
+            Call::DeleteSource { target: t, source: s } => Write::DeleteSource { collection: target(*t), source: source(*s) },
+            Call::ReplaceSource { target: t, source: s, drafts, strict } => {
+                let collection = target(*t);
+                let mut documents = documents(&collection, drafts);
+                if *strict > 0 {
+                    for d in &mut documents {
+                        (d.source, d.metadata) = (None, d.metadata.take().filter(|m| !m.contains(".md")));
+                    }
+                    unique(&mut documents, |d| &d.id);
+                }
+                Write::ReplaceSource { collection, source: source(*s), documents }
+            }
+            Call::Clear { target: t } => Write::Clear { collection: target(*t) },
+            Call::Create { name, dimension, metric, scorer, key } => {
+                let free: Vec<&str> = NAMES.into_iter().filter(|n| !model.collections.contains_key(*n)).collect();
+                let name = if *name >= 250 {
+                    String::new()
+                } else if *name >= 240 || free.is_empty() {
+                    NAMES[usize::from(*name) % NAMES.len()].into()
+                } else {
+                    free[usize::from(*name) % free.len()].into()
+                };
+                Write::Create {
+                    name,
+                    dimension: [None, None, Some(2), Some(3), Some(3), Some(2), None, Some(0)][usize::from(*dimension % 8)]
+                        .filter(|&d| d > 0 || *dimension > 200),
+                    metric: [Metric::Cosine, Metric::Dot, Metric::L2][usize::from(*metric % 3)],
+                    scorer: if *scorer { Scorer::Okapi } else { Scorer::Lucene },
+                    source_key: if *key { "s" } else { "file_hash" }.into(),
+                }
+            }
+            Call::Drop { target: t } => Write::Drop { name: target(*t) },
+            Call::Rename { target: t, to } => Write::Rename { from: target(*t), to: NAMES[usize::from(*to) % NAMES.len()].into() },
+            Call::Swap { a, b } => Write::Swap { a: target(*a), b: target(*b) },
+            Call::Oversize { target: t, ids } => {
+                let collection = target(*t);
+                let document = |i: &u8| DocumentSpec {
+                    id: id(*i),
+                    text: format!("{}red fox", " ".repeat(4_300_000)),
+                    metadata: None,
+                    vector: dimension(&collection).map(|n| vec![f32::from(*i % 3); n]),
+                    source: (*i % 2 == 0).then(|| source(*i)),
+                };
+                let mut documents: Vec<DocumentSpec> = ids.iter().map(document).collect();
+                unique(&mut documents, |d| &d.id);
+                Write::Put { documents, collection, insert: false }
+            }
+        }
+    }
+}
+
+fn unique<T>(all: &mut Vec<T>, id: impl Fn(&T) -> &String) {
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|x| seen.insert(id(x).clone()));
+}
+
+fn id(i: u8) -> String {
+    IDS[usize::from(i) % IDS.len()].into()
+}
+
+fn source(i: u8) -> String {
+    SOURCES[usize::from(i) % SOURCES.len()].into()
+}
+
+fn text(words: &[u8]) -> String {
+    words.iter().map(|&w| WORDS[usize::from(w) % WORDS.len()]).collect::<Vec<_>>().join(" ")
+}
+
+/// Mostly of the collection's dimension; `kind` above 250 is refused somewhere.
+fn vector((kind, parts): (u8, [i8; 3]), dimension: Option<usize>) -> Vec<f32> {
+    let mut v: Vec<f32> = parts.iter().map(|&p| f32::from(p) * 0.5).collect();
+    v.truncate(dimension.unwrap_or(2 + usize::from(kind % 2)));
+    match kind {
+        251 => v.push(1.0),
+        252 => v[0] = f32::NAN,
+        253 => v.clear(),
+        254 => v[0] = f32::INFINITY,
+        _ => {}
+    }
+    v
+}
+
+/// Objects with odd spacing, some naming a source under one of the two keys.
+fn metadata((shape, value): (u8, u8)) -> String {
+    let page = value % 4;
+    match shape % 12 {
+        0 => "{}".into(),
+        1 | 2 => format!(r#"{{"page": {page},  "tag":"x"}}"#),
+        3 | 4 => format!(r#"{{ "file_hash":"{}" }}"#, source(value)),
+        5 | 6 => format!(r#"{{"s":"{}","page":{page}}}"#, source(value)),
+        7 => format!(r#"{{"file_hash":"{}", "s" : null}}"#, source(value)),
+        8 => format!(r#"{{"s":"{}","file_hash":"{}"}}"#, source(value), source(value / 3)),
+        9 if value > 200 => r#"{"file_hash":7}"#.into(),
+        10 if value > 200 => r#"{"s":[1, 2.50]}"#.into(),
+        11 => format!(r#"{{"page":null,"big":12345678901234567890123,"deep":{{"é":[{page},1.50e3]}}}}"#),
+        _ => format!(r#"{{"page":{page}}}"#),
+    }
+}
+
+impl Draft {
+    fn document(&self, dimension: Option<usize>) -> DocumentSpec {
+        DocumentSpec {
+            id: if self.id == 255 { String::new() } else { id(self.id) },
+            text: text(&self.words),
+            metadata: self.metadata.map(metadata),
+            vector: self.vector.map(|v| vector(v, dimension)),
+            source: self.source.map(|s| if s == 255 { String::new() } else { source(s) }),
+        }
+    }
+
+    fn patch(&self, parts: u8, dimension: Option<usize>) -> PatchSpec {
+        PatchSpec {
+            id: id(self.id),
+            text: (parts & 1 != 0).then(|| text(&self.words)),
+            metadata: self.metadata.filter(|_| parts & 2 != 0).map(metadata),
+            vector: (parts & 4 != 0).then(|| self.vector.map(|v| vector(v, dimension))),
+        }
+    }
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let vector = option::weighted(0.6, (any::<u8>(), [-2i8..3, -2i8..3, -2i8..3]));
+    (any::<u8>(), vec(any::<u8>(), 0..6), option::weighted(0.5, any::<(u8, u8)>()), vector, option::weighted(0.25, any::<u8>()))
+        .prop_map(|(id, words, metadata, vector, source)| Draft { id, words, metadata, vector, source })
+}
+
+fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
+    // Two of one id in a call refuse the batch; mostly they do not.
+    (vec(draft(), 0..=most), any::<u8>()).prop_map(|(mut drafts, strict)| {
+        if strict > 12 {
+            let mut seen = std::collections::BTreeSet::new();
+            drafts.retain(|d| seen.insert(id(d.id)));
+        }
+        drafts
+    })
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let t = any::<u8>;
+    prop_oneof![
+        10 => (t(), drafts(6)).prop_map(|(target, drafts)| Call::Put { target, drafts }),
+        3 => (t(), drafts(4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Insert { target, drafts, strict }),
+        5 => (t(), vec((draft(), 0u8..8), 0..4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Patch { target, drafts, strict }),
+        4 => (t(), vec(any::<u8>(), 0..4)).prop_map(|(target, ids)| Call::Delete { target, ids }),
+        2 => (t(), any::<u8>()).prop_map(|(target, source)| Call::DeleteSource { target, source }),
+        3 => (t(), any::<u8>(), drafts(4), 0u8..6)
+            .prop_map(|(target, source, drafts, strict)| Call::ReplaceSource { target, source, drafts, strict }),
+        1 => t().prop_map(|target| Call::Clear { target }),
+        2 => (t(), t(), t(), any::<bool>(), any::<bool>())
+            .prop_map(|(name, dimension, metric, scorer, key)| Call::Create { name, dimension, metric, scorer, key }),
+        1 => t().prop_map(|target| Call::Drop { target }),
+        1 => (t(), t()).prop_map(|(target, to)| Call::Rename { target, to }),
+        1 => (t(), t()).prop_map(|(a, b)| Call::Swap { a, b }),
+    ]
+}
+
+fn batch() -> impl Strategy<Value = Vec<Call>> {
+    prop_oneof![
+        24 => vec(call(), 1..2),
+        12 => vec(call(), 2..5),
+        1 => Just(Vec::new()),
+    ]
+}
+
+fn oversize() -> impl Strategy<Value = Vec<Call>> {
+    let oversize = || (0u8..200, vec(any::<u8>(), 2..4)).prop_map(|(target, ids)| Call::Oversize { target, ids });
+    prop_oneof![oversize().prop_map(|o| vec![o]), (call(), oversize(), call()).prop_map(|(a, o, b)| vec![a, o, b]),]
+}
+
+pub fn settings() -> impl Strategy<Value = Settings> {
+    (any::<bool>(), proptest::bool::weighted(0.3), 2u8..5, any::<bool>(), any::<bool>())
+        .prop_map(|(tiny_memtable, tiny_log, fan_in, pread, buffered)| Settings { tiny_memtable, tiny_log, fan_in, pread, buffered })
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    prop_oneof![3 => Just(Work::Checkpoint), 2 => Just(Work::Merge), 2 => Just(Work::Compact)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        300 => batch().prop_map(Step::Commit),
+        3 => oversize().prop_map(Step::Commit),
+        30 => Just(Step::Checkpoint),
+        15 => Just(Step::Merge),
+        12 => Just(Step::Compact),
+        40 => (work(), 0u8..5, vec(batch(), 1..4)).prop_map(|(work, at, batches)| Step::Amid { work, at, batches }),
+        2 => (work(), 0u8..4, oversize(), batch()).prop_map(|(work, at, o, b)| Step::Amid { work, at, batches: vec![o, b] }),
+        12 => settings().prop_map(Step::Close),
+        20 => (settings(), any::<bool>()).prop_map(|(settings, kill)| Step::Vanish { settings, kill }),
+        30 => Just(Step::Keep),
+        8 => any::<u8>().prop_map(Step::Forget),
+        20 => settings().prop_map(|settings| Step::Read { settings }),
+        3 => Just(Step::StopReading),
+    ]
+}
+
+/// A run: the first settings, and at most `most` steps.
+pub fn run(most: usize) -> impl Strategy<Value = (Settings, Vec<Step>)> {
+    (settings(), vec(step(), 1..=most))
+}

@@ -1,0 +1,163 @@
+//! Findings of a review of the engine, each as the scenario that showed it: what must hold whatever fails, and in whatever order threads run.
+
+use std::sync::Arc;
+use triune::io::SimDirectory;
+use triune::io::sim::{CrashMode, FailureKind, Operation};
+use triune::{Database, Document, Durability, Error, ErrorCode, Options, Schema, WriteBatch};
+
+/// A simulated disk, and a database on it whose work is all done by its callers.
+fn created() -> (SimDirectory, Database) {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), quiet()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    (disk, db)
+}
+
+fn quiet() -> Options {
+    Options { background: false, ..Options::default() }
+}
+
+fn open(disk: &SimDirectory) -> Result<Database, Error> {
+    Database::open_with(Arc::new(disk.clone()), quiet())
+}
+
+fn put(id: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put("main", vec![Document::new(id).text("one text")]);
+    batch
+}
+
+fn ids(db: &Database) -> Vec<String> {
+    db.snapshot().collection("main").unwrap().scan().map(|d| d.unwrap().1.id.to_string()).collect()
+}
+
+#[test]
+fn a_commit_after_a_failed_group_is_seen_and_survives_a_checkpoint() {
+    let (disk, db) = created();
+    disk.fail(disk.operations(), FailureKind::Eio);
+    let failed = db.commit_many(vec![put("a"), put("b"), put("c")]);
+    assert!(failed.iter().all(|r| r.as_ref().is_err_and(|e| e.code() == ErrorCode::Io)), "{failed:?}");
+    assert!(disk.trace().iter().any(|o| matches!(o, Operation::SetLen { .. })), "the log was cut back");
+
+    let vector = Document::new("d").text("kept").vector(vec![1.0, 0.0]);
+    db.put("main", vec![vector]).unwrap();
+    assert_eq!(ids(&db), ["d"]);
+    assert_eq!(db.snapshot().collection("main").unwrap().nearest(&[1.0, 0.0], 5).unwrap().len(), 1);
+    db.checkpoint().unwrap();
+    assert_eq!(ids(&db), ["d"]);
+    db.close().unwrap();
+    assert_eq!(ids(&open(&disk).unwrap()), ["d"]);
+}
+
+#[test]
+fn merging_ends_while_deletes_wait_for_their_checkpoint() {
+    let (_, db) = created();
+    let documents = (0..1200).map(|i| Document::new(format!("{i}")).text("some text")).collect();
+    db.put("main", documents).unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(db.delete("main", (0..600).map(|i| format!("{i}")).collect()).unwrap(), 600);
+    let (done, ended) = std::sync::mpsc::channel();
+    let merging = std::thread::spawn(move || {
+        db.merge().unwrap();
+        done.send(()).unwrap();
+        db
+    });
+    // No measure of speed: without an end there would be none.
+    ended.recv_timeout(std::time::Duration::from_secs(60)).expect("merging comes to an end");
+    let db = merging.join().unwrap();
+    assert_eq!(db.snapshot().collection("main").unwrap().count(), 600);
+    db.checkpoint().unwrap();
+    db.merge().unwrap();
+    assert_eq!(db.snapshot().collection("main").unwrap().count(), 600);
+}
+
+#[test]
+fn compacting_removes_nothing_that_a_slot_which_may_be_lost_leaves_in_charge() {
+    for operation in 0.. {
+        let (disk, db) = created();
+        db.commit(put("a")).unwrap();
+        disk.crash_at(disk.operations() + operation, CrashMode::During);
+        let finished = db.checkpoint().is_ok() && !disk.crashed();
+        drop(db);
+        let killed = disk.after_kill();
+        open(&killed).unwrap().compact().unwrap();
+        // Power goes, and takes some of what no sync made certain.
+        for survivor in killed.survivor_images(100) {
+            let db = open(&survivor).unwrap_or_else(|e| panic!("killed at operation {operation} of a checkpoint: {e}"));
+            assert_eq!(ids(&db), ["a"], "killed at operation {operation} of a checkpoint");
+        }
+        if finished {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_stop_a_delete_in_a_new_session() {
+    let (disk, db) = created();
+    db.commit(put("a")).unwrap();
+    db.commit(put("b")).unwrap();
+    db.close().unwrap();
+    let used = disk.file_names().iter().map(|n| disk.read_file(n).unwrap().len() as u64).sum();
+    let db = open(&disk).unwrap();
+    disk.disk_limit(used);
+    assert_eq!(db.commit(put("c")).unwrap_err().code(), ErrorCode::DiskFull);
+    assert_eq!(db.delete("main", vec!["a".into()]).unwrap(), 1);
+    assert_eq!(ids(&db), ["b"]);
+}
+
+#[test]
+fn an_interval_that_no_thread_keeps_is_a_sync() {
+    let (disk, db) = created();
+    db.commit_with(put("a"), Durability::Interval(std::time::Duration::from_millis(50))).unwrap();
+    assert_eq!(ids(&open(&disk.survivors_none()).unwrap()), ["a"]);
+}
+
+#[test]
+fn a_failed_sync_of_the_directory_stops_the_writer() {
+    // Such an error may have dropped names for good that a later sync, of another thread too, would claim to have made durable.
+    let (disk, db) = created();
+    db.commit(put("a")).unwrap();
+    let probe = disk.operations();
+    db.checkpoint().unwrap();
+    let position = disk.trace()[probe..].iter().position(|o| *o == Operation::SyncDirectory).unwrap();
+
+    let (disk, db) = created();
+    db.commit(put("a")).unwrap();
+    disk.fail(disk.operations() + position, FailureKind::Keep);
+    assert!(db.checkpoint().is_err());
+    assert_eq!(db.commit(put("b")).unwrap_err().code(), ErrorCode::Poisoned);
+    assert_eq!(ids(&db), ["a"]);
+    drop(db);
+    assert_eq!(ids(&open(&disk.survivors_none()).unwrap()), ["a"]);
+}
+
+#[test]
+fn of_two_that_create_at_once_one_does_and_loses_nothing() {
+    for round in 0..100 {
+        let disk = SimDirectory::new();
+        let create = |disk: SimDirectory| -> Option<Database> {
+            match Database::create_with(Arc::new(disk), quiet()) {
+                Ok(db) => {
+                    db.create_collection("main", Schema::default()).unwrap();
+                    Some(db)
+                }
+                Err(e) => {
+                    assert!(matches!(e.code(), ErrorCode::AlreadyExists | ErrorCode::Locked), "{e}");
+                    None
+                }
+            }
+        };
+        let other = std::thread::spawn({
+            let disk = disk.clone();
+            move || create(disk)
+        });
+        let mine = create(disk.clone());
+        let theirs = other.join().unwrap();
+        assert!(mine.is_none() || theirs.is_none(), "round {round}");
+        if mine.is_some() || theirs.is_some() {
+            drop((mine, theirs));
+            assert_eq!(open(&disk).unwrap().snapshot().collections(), ["main"], "round {round}");
+        }
+    }
+}
