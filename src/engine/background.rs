@@ -165,7 +165,8 @@ impl Core {
             return;
         }
         let result = if left && !full {
-            let _maintenance = self.maintenance.lock();
+            // Whoever holds it is flushing or publishing; a commit does not wait for that only to look for what is left. The next one looks again.
+            let Some(_maintenance) = self.maintenance.try_lock() else { return };
             self.flush_frozen()
         } else if self.options.background && waiting == 0 {
             let mut w = self.writer.lock();

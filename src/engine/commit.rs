@@ -149,6 +149,11 @@ impl Core {
             }
         }
         self.finish(w, group);
+        if w.poisoned.is_none() {
+            // What was made for a record that was then refused is named by none.
+            let lsn = w.lsn;
+            w.logged.retain(|_, l| *l <= lsn);
+        }
     }
 
     /// Adds a resolved batch to the group, finishing the group first when it is full or the batch lands on its own.

@@ -364,7 +364,10 @@ impl Core {
             if self.writable(&w).is_err() {
                 return None;
             }
-            let mut reachable: BTreeSet<FileName> = w.logs.keys().map(|&n| FileName::Wal(n)).collect();
+            // Replay starts after the manifest. A log that ends before that is followed by none.
+            let applied = w.version.applied_lsn();
+            let replayed = w.logs.iter().filter(|(_, last)| last.is_none_or(|l| l > applied));
+            let mut reachable: BTreeSet<FileName> = replayed.map(|(&n, _)| FileName::Wal(n)).collect();
             reachable.extend(w.logged.keys());
             reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
             {

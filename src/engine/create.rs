@@ -149,3 +149,23 @@ fn start_over(dir: &dyn Directory) -> Result<LockGuard> {
     make(dir, names::LOCK, b"")?;
     take_lock(dir)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorCode;
+    use crate::io::SimDirectory;
+
+    #[test]
+    fn a_directory_with_a_file_of_somebody_else_is_never_emptied() {
+        let disk = SimDirectory::new();
+        // What a version control system keeps has a file of this name too.
+        disk.write_file("HEAD", b"ref: refs/heads/main\n".to_vec());
+        disk.write_file("config", b"kept".to_vec());
+        let dir: Arc<dyn Directory> = Arc::new(disk.clone());
+        assert_eq!(create(&dir).map_err(|e| e.code()), Err(ErrorCode::InvalidArgument));
+        assert_eq!((disk.operations(), disk.file_names()), (0, vec!["HEAD".to_string(), "config".to_string()]));
+        disk.remove_file("config");
+        assert_eq!(look(&disk).map_err(|e| e.code()), Ok(Found::Unfinished));
+    }
+}

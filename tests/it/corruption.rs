@@ -41,8 +41,9 @@ fn sample(all: Vec<Mutation>, at_most: usize) -> Vec<Mutation> {
     let file_of = |m: &Mutation| m.file().map(str::to_string);
     let mut chosen = Vec::new();
     for of_file in all.chunk_by(|a, b| file_of(a) == file_of(b)) {
-        // Odd, so that the three changes of a byte and its truncation, which follow one another, take turns.
-        let step = of_file.len().div_ceil(at_most) | 1;
+        // Prime to three and four, so that the three changes of a byte and its truncation, which follow one another, take turns.
+        let least = of_file.len().div_ceil(at_most);
+        let step = (least..).find(|step| step % 2 == 1 && step % 3 != 0).unwrap_or(least);
         let keep = |(i, m): &(usize, &Mutation)| i % step == 0 || !is_small(m);
         chosen.extend(of_file.iter().enumerate().filter(keep).map(|(_, m)| m.clone()));
     }
@@ -119,13 +120,27 @@ fn the_fixture_has_what_damage_can_hit() {
     assert!(reference.questions.len() > 130, "{}", reference.questions.len());
 }
 
-#[test]
-fn damage_to_one_file_of_a_closed_database_is_located_or_harmless() {
+/// Sweeps the damages of `wanted` to each file of the closed database alone.
+fn sweep_closed(name: &str, at_most: usize, wanted: impl Fn(&Mutation) -> bool) {
     let Closed { image, .. } = closed();
     let references = Written::of(&image);
-    let all = image.file_names().iter().flat_map(|file| alone(&image, file)).collect();
-    let mutations = sample(all, 150);
-    conclude("closed database, one file damaged", &sweep(&mutations, |index, m| case(index, m, &image, &references)));
+    let all = image.file_names().iter().flat_map(|file| alone(&image, file)).filter(|m| wanted(m)).collect();
+    conclude(name, &sweep(&sample(all, at_most), |index, m| case(index, m, &image, &references)));
+}
+
+#[test]
+fn a_changed_byte_is_a_located_error_or_the_exact_answer() {
+    sweep_closed("closed database, bytes changed", 120, |m| !matches!(m, Mutation::Truncate { .. } | Mutation::Delete { .. }));
+}
+
+#[test]
+fn a_truncated_file_is_a_located_error_or_the_exact_answer() {
+    sweep_closed("closed database, a file truncated", 40, |m| matches!(m, Mutation::Truncate { .. }));
+}
+
+#[test]
+fn a_missing_file_is_a_located_error_or_the_exact_answer() {
+    sweep_closed("closed database, a file missing", 1, |m| matches!(m, Mutation::Delete { .. }));
 }
 
 #[test]

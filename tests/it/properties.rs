@@ -2,7 +2,8 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `operations` | what may happen, and how it is drawn |
+//! | `operations` | what may happen |
+//! | `draw` | how it is drawn |
 //! | `model` | what every write means |
 //! | `oracle` | every read, held against the model |
 //! | `cases` | faults that were found, each as small as it gets |
@@ -13,6 +14,7 @@
 
 mod cases;
 mod disk;
+mod draw;
 mod model;
 mod operations;
 mod oracle;
@@ -29,6 +31,9 @@ use triune::{Commit, Database, Error, ErrorCode, Lsn, Snapshot};
 
 /// Snapshots that are kept at one time.
 const KEPT_MAX: usize = 4;
+
+/// What a commit answered, and what was to be seen right after it.
+type Answer = (Result<Commit, Error>, Snapshot);
 
 /// What a batch should come to.
 type Verdict = Result<Vec<model::Outcome>, Vec<ErrorCode>>;
@@ -108,13 +113,23 @@ impl Machine {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Commit(calls) => self.commit(calls),
+            Step::Group(batches) => self.group(batches),
+            Step::Full { room, batches, work } => self.full(*room, batches, *work),
             Step::Checkpoint => self.work(Work::Checkpoint),
             Step::Merge => self.work(Work::Merge),
             Step::Compact => {
                 self.work(Work::Compact);
                 self.nothing_is_left_over();
             }
-            Step::Amid { work, at, batches } => self.amid(*work, *at, batches),
+            Step::Amid { work, at, before, batches } => {
+                for calls in before {
+                    self.commit(calls);
+                    if !matches!(work, Work::Checkpoint) {
+                        self.work(Work::Checkpoint);
+                    }
+                }
+                self.amid(*work, *at, batches);
+            }
             Step::Close(settings) => {
                 Arc::try_unwrap(self.db.take().unwrap()).unwrap().close().unwrap();
                 self.open(*settings);
@@ -161,15 +176,9 @@ impl Machine {
             batches.iter().for_each(|b| self.commit(b));
             return self.work(work);
         }
-        let mut state = self.model.clone();
-        let mut plan = Vec::new();
-        for calls in batches {
-            let writes = Machine::name(calls, &state);
-            let verdict = state.apply(&writes);
-            plan.push((writes, verdict, state.clone()));
-        }
+        let plan = self.plan(batches);
         let commits: Vec<_> = plan.iter().map(|(writes, ..)| write_batch(writes)).collect();
-        let answers: Arc<Mutex<Vec<(Result<Commit, Error>, Snapshot)>>> = Arc::default();
+        let answers: Arc<Mutex<Vec<Answer>>> = Arc::default();
         let (db, given) = (self.db().clone(), answers.clone());
         self.disk.after(at, move || {
             for batch in commits {
@@ -186,6 +195,56 @@ impl Machine {
             assert_eq!(snapshot.lsn(), self.lsn);
             oracle::check(&snapshot, &after, &mut self.questions);
         }
+    }
+
+    /// Names batches one after another, each in the state that the ones before it leave, with what each should come to and the state after it.
+    fn plan(&self, batches: &[Vec<Call>]) -> Vec<(Vec<Write>, Verdict, Model)> {
+        let mut state = self.model.clone();
+        let plan = |calls: &Vec<Call>| {
+            let writes = Machine::name(calls, &state);
+            let verdict = state.apply(&writes);
+            (writes, verdict, state.clone())
+        };
+        batches.iter().map(plan).collect()
+    }
+
+    fn group(&mut self, batches: &[Vec<Call>]) {
+        let plan = self.plan(batches);
+        let answers = self.db().commit_many(plan.iter().map(|(writes, ..)| write_batch(writes)).collect());
+        assert_eq!(answers.len(), plan.len());
+        for ((writes, verdict, after), answer) in plan.into_iter().zip(answers) {
+            let before = std::mem::replace(&mut self.model, after);
+            self.judge(&writes, &before, &verdict, answer);
+        }
+        self.no_background_error();
+    }
+
+    /// What the disk has no room for is refused and leaves no trace; what is acknowledged is there.
+    fn full(&mut self, room: u16, batches: &[Vec<Call>], work: Work) {
+        let plan = self.plan(batches);
+        self.disk.disk().disk_limit(self.db().bytes_on_disk().unwrap() + u64::from(room));
+        let answers = self.db().commit_many(plan.iter().map(|(writes, ..)| write_batch(writes)).collect());
+        for ((writes, verdict, _), answer) in plan.into_iter().zip(answers) {
+            match answer {
+                Ok(_) => {
+                    let before = self.model.clone();
+                    let verdict = self.model.apply(&writes);
+                    self.judge(&writes, &before, &verdict, answer);
+                }
+                Err(e) => {
+                    let refused = |verdict: &Verdict| verdict.as_ref().is_err_and(|codes| codes.contains(&e.code()));
+                    let known = e.code() == ErrorCode::DiskFull || refused(&verdict) || refused(&self.model.clone().apply(&writes));
+                    assert!(known, "{e}: {writes:?} on a full disk");
+                }
+            }
+        }
+        let fits = |result: Result<(), Error>| {
+            assert!(result.as_ref().map_or_else(|e| e.code() == ErrorCode::DiskFull, |()| true), "work on a full disk: {result:?}")
+        };
+        fits(do_work(self.db(), work));
+        fits(self.db().take_background_error().map_or(Ok(()), Err));
+        oracle::check(&self.db().snapshot(), &self.model, &mut self.questions);
+        self.disk.disk().disk_limit(u64::MAX);
     }
 
     /// After `compact`: one segment a collection, no tombstones, and no file that nothing reaches.
@@ -254,7 +313,7 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         ..ProptestConfig::default()
     };
     let most = number("TRIUNE_STEPS", 40) as usize;
-    proptest!(config, |((settings, steps) in operations::run(most))| {
+    proptest!(config, |((settings, steps) in draw::run(most))| {
         let mut machine = Machine::new(settings);
         for step in &steps {
             machine.step(step);

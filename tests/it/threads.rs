@@ -146,7 +146,7 @@ fn run(io_mode: IoMode) {
                     assert!(snapshot.lsn() >= last, "snapshots never go back");
                     last = snapshot.lsn();
                     check(&snapshot);
-                    if checked.fetch_add(1, Ordering::Relaxed) % 16 == 0 {
+                    if checked.fetch_add(1, Ordering::Relaxed).is_multiple_of(16) {
                         check(&std::mem::replace(&mut old, snapshot));
                     }
                 }

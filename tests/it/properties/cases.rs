@@ -4,6 +4,7 @@ use super::disk::Interrupted;
 use std::sync::Arc;
 use triune::io::Directory;
 use triune::io::sim::{FailureKind, SimDirectory};
+use triune::options::Thresholds;
 use triune::{Database, Document, ErrorCode, Metadata, Options, Schema, WriteBatch};
 
 fn options() -> Options {
@@ -131,4 +132,28 @@ fn what_a_failed_sync_leaves_unknown_stays_unseen_and_no_file_is_deleted() {
     assert_eq!(db.put("a", documents(70, 71)).unwrap_err().code(), ErrorCode::Poisoned);
     let after = disk.list().unwrap();
     assert!(before.iter().all(|name| after.contains(name)), "{before:?} became {after:?}");
+}
+
+#[test]
+fn what_a_refused_batch_made_goes_with_the_next_garbage() {
+    let disk = Interrupted::new(SimDirectory::new());
+    let thresholds = Thresholds { dead_inline_bytes: 0, ..Thresholds::default() };
+    let open = || Database::open_with(disk.clone(), Options { thresholds, ..options() }).unwrap();
+    let db = Database::create_with(disk.clone(), options()).unwrap();
+    db.create_collection("a", Schema::default()).unwrap();
+    db.put("a", documents(0, 10)).unwrap();
+    db.close().unwrap();
+
+    // The first log of this handle and a file of dying seqs fit the disk, the record does not.
+    let db = open();
+    disk.disk().disk_limit(db.bytes_on_disk().unwrap() + 8000);
+    let text = "fox ".repeat(3000);
+    assert_eq!(db.put("a", vec![Document::new("0000").text(text)]).unwrap_err().code(), ErrorCode::DiskFull);
+    disk.disk().disk_limit(u64::MAX);
+    let kinds = |kind: &str| disk.list().unwrap().iter().filter(|n| n.starts_with(kind)).count();
+    assert_eq!((kinds("d-"), kinds("w-")), (1, 2), "this is about what a refused batch made");
+    db.compact().unwrap();
+    assert_eq!((kinds("d-"), kinds("w-")), (0, 1));
+    drop(db);
+    assert_eq!(open().snapshot().collection("a").unwrap().count(), 10);
 }

@@ -4,12 +4,10 @@
 //! something and a shorter sequence still does.
 
 use super::model::Model;
-use proptest::collection::vec;
-use proptest::option;
-use proptest::prelude::*;
+use triune::options::Thresholds;
 use triune::{Document, Durability, IoMode, Metric, Options, Patch, Schema, Scorer, WriteBatch};
 
-pub const IDS: [&str; 9] = ["a", "b", "c", "d", "e", "ü#1", "ü#2", "long id with spaces", "z"];
+pub const IDS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "ü#1", "ü#2", "long id with spaces", "z"];
 pub const SOURCES: [&str; 3] = ["one.md", "two.md", "drei.md"];
 pub const NAMES: [&str; 4] = ["main", "notes", "x", "Übersicht"];
 pub const WORDS: [&str; 12] = ["red", "fox", "Fox", "the", "the", "The", "a_b", "Éclair", "naïve", "42", "...", "日本"];
@@ -169,13 +167,22 @@ pub enum Call {
 #[derive(Debug, Clone)]
 pub enum Step {
     Commit(Vec<Call>),
+    /// Batches that meet in one group.
+    Group(Vec<Vec<Call>>),
+    /// A group, and work on files, while the disk has `room` bytes left.
+    Full {
+        room: u16,
+        batches: Vec<Vec<Call>>,
+        work: Work,
+    },
     Checkpoint,
     Merge,
     Compact,
-    /// Work on the files with commits in the middle of it, after `at` new files.
+    /// Work on the files with commits in the middle of it, after `at` new files; those of `before` give it something to do.
     Amid {
         work: Work,
         at: u8,
+        before: Vec<Vec<Call>>,
         batches: Vec<Vec<Call>>,
     },
     Close(Settings),
@@ -208,6 +215,8 @@ pub struct Settings {
     pub fan_in: u8,
     pub pread: bool,
     pub buffered: bool,
+    /// A record holds so little that many batches land as segments, and dying seqs go to files of their own.
+    pub tiny_records: bool,
 }
 
 impl Settings {
@@ -224,7 +233,7 @@ impl Settings {
             wal_bytes: if self.tiny_log { 10_000 } else { 256 << 20 },
             background: false,
             merge_fan_in: usize::from(self.fan_in),
-            ..Options::default()
+            thresholds: if self.tiny_records { Thresholds { record_bytes: 300, dead_inline_bytes: 22 } } else { Thresholds::default() },
         }
     }
 }
@@ -309,7 +318,7 @@ impl Call {
                     text: format!("{}red fox", " ".repeat(4_300_000)),
                     metadata: None,
                     vector: dimension(&collection).map(|n| vec![f32::from(*i % 3); n]),
-                    source: (*i % 2 == 0).then(|| source(*i)),
+                    source: i.is_multiple_of(2).then(|| source(*i)),
                 };
                 let mut documents: Vec<DocumentSpec> = ids.iter().map(document).collect();
                 unique(&mut documents, |d| &d.id);
@@ -324,7 +333,7 @@ fn unique<T>(all: &mut Vec<T>, id: impl Fn(&T) -> &String) {
     all.retain(|x| seen.insert(id(x).clone()));
 }
 
-fn id(i: u8) -> String {
+pub fn id(i: u8) -> String {
     IDS[usize::from(i) % IDS.len()].into()
 }
 
@@ -386,85 +395,4 @@ impl Draft {
             vector: (parts & 4 != 0).then(|| self.vector.map(|v| vector(v, dimension))),
         }
     }
-}
-
-fn draft() -> impl Strategy<Value = Draft> {
-    let vector = option::weighted(0.6, (any::<u8>(), [-2i8..3, -2i8..3, -2i8..3]));
-    (any::<u8>(), vec(any::<u8>(), 0..6), option::weighted(0.5, any::<(u8, u8)>()), vector, option::weighted(0.25, any::<u8>()))
-        .prop_map(|(id, words, metadata, vector, source)| Draft { id, words, metadata, vector, source })
-}
-
-fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
-    // Two of one id in a call refuse the batch; mostly they do not.
-    (vec(draft(), 0..=most), any::<u8>()).prop_map(|(mut drafts, strict)| {
-        if strict > 12 {
-            let mut seen = std::collections::BTreeSet::new();
-            drafts.retain(|d| seen.insert(id(d.id)));
-        }
-        drafts
-    })
-}
-
-fn call() -> impl Strategy<Value = Call> {
-    let t = any::<u8>;
-    prop_oneof![
-        10 => (t(), drafts(6)).prop_map(|(target, drafts)| Call::Put { target, drafts }),
-        3 => (t(), drafts(4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Insert { target, drafts, strict }),
-        5 => (t(), vec((draft(), 0u8..8), 0..4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Patch { target, drafts, strict }),
-        4 => (t(), vec(any::<u8>(), 0..4)).prop_map(|(target, ids)| Call::Delete { target, ids }),
-        2 => (t(), any::<u8>()).prop_map(|(target, source)| Call::DeleteSource { target, source }),
-        3 => (t(), any::<u8>(), drafts(4), 0u8..6)
-            .prop_map(|(target, source, drafts, strict)| Call::ReplaceSource { target, source, drafts, strict }),
-        1 => t().prop_map(|target| Call::Clear { target }),
-        2 => (t(), t(), t(), any::<bool>(), any::<bool>())
-            .prop_map(|(name, dimension, metric, scorer, key)| Call::Create { name, dimension, metric, scorer, key }),
-        1 => t().prop_map(|target| Call::Drop { target }),
-        1 => (t(), t()).prop_map(|(target, to)| Call::Rename { target, to }),
-        1 => (t(), t()).prop_map(|(a, b)| Call::Swap { a, b }),
-    ]
-}
-
-fn batch() -> impl Strategy<Value = Vec<Call>> {
-    prop_oneof![
-        24 => vec(call(), 1..2),
-        12 => vec(call(), 2..5),
-        1 => Just(Vec::new()),
-    ]
-}
-
-fn oversize() -> impl Strategy<Value = Vec<Call>> {
-    let oversize = || (0u8..200, vec(any::<u8>(), 2..4)).prop_map(|(target, ids)| Call::Oversize { target, ids });
-    prop_oneof![oversize().prop_map(|o| vec![o]), (call(), oversize(), call()).prop_map(|(a, o, b)| vec![a, o, b]),]
-}
-
-pub fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), proptest::bool::weighted(0.3), 2u8..5, any::<bool>(), any::<bool>())
-        .prop_map(|(tiny_memtable, tiny_log, fan_in, pread, buffered)| Settings { tiny_memtable, tiny_log, fan_in, pread, buffered })
-}
-
-fn work() -> impl Strategy<Value = Work> {
-    prop_oneof![3 => Just(Work::Checkpoint), 2 => Just(Work::Merge), 2 => Just(Work::Compact)]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        300 => batch().prop_map(Step::Commit),
-        3 => oversize().prop_map(Step::Commit),
-        30 => Just(Step::Checkpoint),
-        15 => Just(Step::Merge),
-        12 => Just(Step::Compact),
-        40 => (work(), 0u8..5, vec(batch(), 1..4)).prop_map(|(work, at, batches)| Step::Amid { work, at, batches }),
-        2 => (work(), 0u8..4, oversize(), batch()).prop_map(|(work, at, o, b)| Step::Amid { work, at, batches: vec![o, b] }),
-        12 => settings().prop_map(Step::Close),
-        20 => (settings(), any::<bool>()).prop_map(|(settings, kill)| Step::Vanish { settings, kill }),
-        30 => Just(Step::Keep),
-        8 => any::<u8>().prop_map(Step::Forget),
-        20 => settings().prop_map(|settings| Step::Read { settings }),
-        3 => Just(Step::StopReading),
-    ]
-}
-
-/// A run: the first settings, and at most `most` steps.
-pub fn run(most: usize) -> impl Strategy<Value = (Settings, Vec<Step>)> {
-    (settings(), vec(step(), 1..=most))
 }
