@@ -61,6 +61,7 @@ impl Core {
         let _maintenance = self.maintenance.lock();
         {
             let mut w = self.writer.lock();
+            self.sync_found_logs(&w)?;
             self.settle(&mut w)?;
             let (last_lsn, catalog) = (w.lsn, w.catalog.clone());
             let (next_seq, next_incarnation) = (w.next_seq, w.next_incarnation);
@@ -91,6 +92,17 @@ impl Core {
         drop(w);
         self.install(prepared, Some(log))?;
         drop(claim);
+        Ok(())
+    }
+
+    /// Syncs the logs that were replayed, before HEAD is written: commits that only the cache held would be gone if both the slot that is
+    /// written again and then the power were lost.
+    fn sync_found_logs(&self, w: &Writer) -> Result<()> {
+        for &sequence in w.logs.keys() {
+            let name = FileName::Wal(sequence).to_string();
+            let log = self.dir.open_writable(&name).map_err(|e| Error::io(format!("opening {name}"), e))?;
+            log.sync().map_err(|e| Error::io(format!("syncing {name}"), e))?;
+        }
         Ok(())
     }
 

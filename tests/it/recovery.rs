@@ -157,16 +157,25 @@ fn excused(trace: &[Operation], created: usize, n: usize) -> Option<&'static str
         trace[from..].iter().position(is_one).map_or(usize::MAX, |at| from + at)
     };
     let Operation::SyncFile { name } = &trace[n] else { return None };
+    let is_log = |o: &Operation| matches!(o, Operation::SyncFile { name } if name.ends_with(".wal"));
+    // A process starts by writing its pid into LOCK; a recovery syncs the logs that it found next.
+    let settles = |before: &[Operation]| {
+        let first = before.iter().rposition(|o| !is_log(o));
+        first.is_some_and(|at| matches!(&before[at], Operation::Write { name, .. } if name == "LOCK"))
+    };
+    let starts = settles(&trace[..n]);
     match name.as_str() {
+        log if starts && log.ends_with(".wal") => {
+            Some("what only the cache held was promised to nobody; crashes in a recovery show the image that this sync saves")
+        }
         "LOCK" => Some("it is empty"),
         "WITNESS" => Some("zeros are no evidence, and neither is a file that is unreadable"),
         "BALLAST" => Some("nobody reads it"),
         "HEAD" if n < created => {
             Some("until create returns it may be unfinished; its last slot is written again before anything rests on it")
         }
-        // A process starts by writing its pid into LOCK.
         "HEAD" if writes("LOCK", n) <= writes("HEAD", n) => Some("the next process writes the slot again before it writes the other"),
-        "HEAD" if n >= 2 && matches!(&trace[n - 2], Operation::Write { name, .. } if name == "LOCK") => {
+        "HEAD" if n >= 1 && settles(&trace[..n - 1]) => {
             Some("nothing was pending when this process began; `a_missing_sync_of_head_at_opening_is_noticed` has those where it was")
         }
         _ => None,

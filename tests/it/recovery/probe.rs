@@ -33,8 +33,7 @@ pub struct Moment {
     pub progress: Progress,
 }
 
-/// Work that is done in the middle of something else.
-pub type Hook = Box<dyn FnOnce() + Send>;
+type Hook = Box<dyn FnOnce() + Send>;
 
 /// See the module.
 pub struct Probe {
@@ -72,9 +71,12 @@ impl Probe {
         *self.meanwhile.lock().unwrap() = Some(hook);
     }
 
-    /// What `do_meanwhile` was given, if it did not run.
-    pub fn take_meanwhile(&self) -> Option<Hook> {
-        self.meanwhile.lock().unwrap().take()
+    /// Does now what no write to a file of segments has set off.
+    pub fn finish_meanwhile(&self) {
+        let hook = self.meanwhile.lock().unwrap().take();
+        if let Some(hook) = hook {
+            hook();
+        }
     }
 
     /// The moments so far, and now.
@@ -162,7 +164,7 @@ impl File for ProbedFile {
     }
 
     fn write_all_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        let hook = if self.of_segments { self.probe.take_meanwhile() } else { None };
+        let hook = if self.of_segments { self.probe.meanwhile.lock().unwrap().take() } else { None };
         if let Some(hook) = hook {
             hook();
         }

@@ -115,12 +115,7 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
             let found = checked.check(&image, &of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
             if nested && checked.tally.distinct > before && seen_here < budget.nested_images {
                 seen_here += 1;
-                // A recovery writes the chosen slot of HEAD again. Where that can spoil it, and only one slot was published before, the other
-                // one counts again, which knows less of what was never acknowledged as synced: a residual case of the design.
-                let mut exactly = of_cut.exactly(found);
-                if garbage {
-                    exactly.least = exactly.least.min(of_cut.least);
-                }
+                let exactly = of_cut.exactly(found);
                 crash_recovery(&copy, &exactly, &exactly, budget, 1, &mut checked)
                     .map_err(|e| at(format!("image {i}, recovered at {found:?}: {e}")))?;
             }

@@ -86,10 +86,8 @@ impl Run {
                 let (run, steps) = (self.clone(), steps.clone());
                 self.probe.do_meanwhile(Box::new(move || steps.iter().for_each(|s| run.step(s))));
                 self.merge();
-                // A merge that failed before, or was not due, wrote no segment.
-                if let Some(hook) = self.probe.take_meanwhile() {
-                    hook();
-                }
+                // A merge that failed early has not come to it.
+                self.probe.finish_meanwhile();
             }
             Step::Compact => self.with(|db| db.compact()),
             Step::Reopen => {
