@@ -374,10 +374,10 @@ impl Ingest<'_> {
 
 /// A name that is too long costs a file its place; what is wrong with the database ends the run.
 fn refusal_of_this_file(failure: Failure) -> Outcome<Fate> {
-    match failure {
-        Failure::Refused { code: ErrorCode::InvalidArgument | ErrorCode::LimitExceeded, message } => Ok(Fate::passed_over(message)),
-        other => Err(other),
+    if let Failure::Refused { code: ErrorCode::InvalidArgument | ErrorCode::LimitExceeded, message } = failure {
+        return Ok(Fate::passed_over(message));
     }
+    Err(failure)
 }
 
 /// The bytes of a regular file, or why they are not taken.

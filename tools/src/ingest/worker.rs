@@ -1,7 +1,7 @@
 //! The child process that reads files, and both ends of the pipe to it.
 //!
-//! A request is the kind (one byte), the length (u64, little-endian) and the bytes of a file; an answer is a length and JSON. The child
-//! limits its own memory and time, and a panic is an answer like any other; when it dies all the same (a stack overflow, no memory left), the
+//! A request is the kind (one byte), the length (u64, little-endian) and the bytes of a file; an answer is a length and JSON: the answer
+//! proper, and whether it is the child's last. The child limits its own memory and time, and a panic is an answer like any other; when it dies all the same (a stack overflow, no memory left), the
 //! parent says so of that file and starts another for the next. It is started with the first file that has to be read.
 
 use super::Extracted;
@@ -63,20 +63,31 @@ impl Worker {
             Some(running) => running,
             none => none.insert(start(self.cutting, self.memory)?),
         };
-        match running.ask(kind, bytes) {
-            Ok(answer) => Ok(answer),
+        let asked = running.ask(kind, bytes);
+        if let Ok((answer, false)) = asked {
+            return Ok(answer);
+        }
+        // It has no time left, or died; the next file is none of its business.
+        let status = self.stop()?;
+        match asked {
+            Ok((answer, _)) => Ok(answer),
             Err(_) => {
-                let mut dead = self.running.take().expect("it was running above");
-                drop(dead.requests.take());
-                let status = dead.child.wait()?;
                 Ok(Err(format!("its parser ended in the middle ({status}); it may have asked for too much memory or too deep a stack")))
             }
         }
     }
+
+    /// Ends the child: without requests it goes by itself.
+    fn stop(&mut self) -> io::Result<String> {
+        let Some(mut running) = self.running.take() else { return Ok(String::new()) };
+        drop(running.requests.take());
+        Ok(running.child.wait()?.to_string())
+    }
 }
 
 impl Running {
-    fn ask(&mut self, kind: SourceType, bytes: &[u8]) -> io::Result<Answer> {
+    /// The answer, and whether it is the last that this child gives.
+    fn ask(&mut self, kind: SourceType, bytes: &[u8]) -> io::Result<(Answer, bool)> {
         let pipe = self.requests.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         pipe.write_all(&[kind as u8])?;
         pipe.write_all(&(bytes.len() as u64).to_le_bytes())?;
@@ -89,11 +100,7 @@ impl Running {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            // Without requests it ends.
-            drop(running.requests.take());
-            let _ = running.child.wait();
-        }
+        let _ = self.stop();
     }
 }
 
@@ -124,7 +131,7 @@ pub(crate) fn serve(args: &WorkerArgs) -> ExitCode {
     let cutting = args.cutting;
     while let Ok(Some((kind, bytes))) = read_request(&mut requests) {
         let (answer, over) = within(TIME_MAX, move || extract(kind, &bytes, cutting));
-        let written = serde_json::to_vec(&answer).map_err(io::Error::from).and_then(|json| write_frame(&mut answers, &json));
+        let written = serde_json::to_vec(&(answer, over)).map_err(io::Error::from).and_then(|json| write_frame(&mut answers, &json));
         // What took too long still runs: only the end of the process ends it.
         if written.is_err() || over {
             return ExitCode::FAILURE;
