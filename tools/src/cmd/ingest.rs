@@ -43,7 +43,7 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
             args,
             prefix,
             schema,
-            worker: Worker::new(args.cutting, args.max_bytes),
+            worker: Worker::new(args.cutting, args.max_bytes, args.max_seconds),
             claimed: HashMap::new(),
             interrupt: &interrupt,
             progress: ProgressBar::hidden(),

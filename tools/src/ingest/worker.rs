@@ -16,9 +16,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long one file may take.
-const TIME_MAX: Duration = Duration::from_secs(60);
-
 /// Memory of the child beyond what the size of its files asks for.
 const MEMORY_BYTES: u64 = 2 << 30;
 
@@ -31,8 +28,11 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) cutting: Cutting,
     /// Bytes of memory
-    #[arg(long, default_value_t = MEMORY_BYTES)]
+    #[arg(long)]
     memory: u64,
+    /// Seconds a file
+    #[arg(long)]
+    seconds: u64,
 }
 
 /// What the child says of one file: its chunks, or a reason.
@@ -40,8 +40,7 @@ type Answer = Result<Extracted, String>;
 
 /// The parent's end.
 pub(crate) struct Worker {
-    cutting: Cutting,
-    memory: u64,
+    args: WorkerArgs,
     running: Option<Running>,
 }
 
@@ -52,16 +51,17 @@ struct Running {
 }
 
 impl Worker {
-    /// For files of at most `bytes_max`. Nothing is started yet.
-    pub(crate) fn new(cutting: Cutting, bytes_max: u64) -> Worker {
-        Worker { cutting, memory: MEMORY_BYTES.saturating_add(bytes_max.saturating_mul(16)), running: None }
+    /// For files of at most `bytes_max`, each read within so many seconds. Nothing is started yet.
+    pub(crate) fn new(cutting: Cutting, bytes_max: u64, seconds: u64) -> Worker {
+        let memory = MEMORY_BYTES.saturating_add(bytes_max.saturating_mul(16));
+        Worker { args: WorkerArgs { cutting, memory, seconds }, running: None }
     }
 
     /// The chunks of a file, or why it has none. An I/O error: there is no child to ask.
     pub(crate) fn ask(&mut self, kind: SourceType, bytes: &[u8]) -> io::Result<Answer> {
         let running = match &mut self.running {
             Some(running) => running,
-            none => none.insert(start(self.cutting, self.memory)?),
+            none => none.insert(start(&self.args)?),
         };
         let asked = running.ask(kind, bytes);
         if let Ok((answer, false)) = asked {
@@ -104,12 +104,13 @@ impl Drop for Worker {
     }
 }
 
-fn start(cutting: Cutting, memory: u64) -> io::Result<Running> {
+fn start(args: &WorkerArgs) -> io::Result<Running> {
+    let WorkerArgs { cutting, memory, seconds } = args;
     let unit = cutting.unit.to_possible_value().expect("every unit has a name");
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["ingest-worker", "--chunk-size", &cutting.size.to_string(), "--chunk-overlap", &cutting.overlap.to_string()])
-        .args(["--chunk-unit", unit.get_name(), "--memory", &memory.to_string()])
+        .args(["--chunk-unit", unit.get_name(), "--memory", &memory.to_string(), "--seconds", &seconds.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
@@ -130,7 +131,7 @@ pub(crate) fn serve(args: &WorkerArgs) -> ExitCode {
     let mut requests = io::stdin().lock();
     let cutting = args.cutting;
     while let Ok(Some((kind, bytes))) = read_request(&mut requests) {
-        let (answer, over) = within(TIME_MAX, move || extract(kind, &bytes, cutting));
+        let (answer, over) = within(Duration::from_secs(args.seconds), move || extract(kind, &bytes, cutting));
         let written = serde_json::to_vec(&(answer, over)).map_err(io::Error::from).and_then(|json| write_frame(&mut answers, &json));
         // What took too long still runs: only the end of the process ends it.
         if written.is_err() || over {
@@ -153,7 +154,7 @@ fn within(time: Duration, work: impl FnOnce() -> Answer + Send + 'static) -> (An
     }
     match receiver.recv_timeout(time) {
         Ok(answer) => (answer, false),
-        Err(RecvTimeoutError::Timeout) => (Err(format!("reading it took longer than {} s", time.as_secs())), true),
+        Err(RecvTimeoutError::Timeout) => (Err(format!("reading it took longer than the {} s of --max-seconds", time.as_secs())), true),
         Err(RecvTimeoutError::Disconnected) => (Err("its parser failed".into()), false),
     }
 }
@@ -232,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_panic_and_a_parser_without_end_are_answers() {
-        let (answer, over) = within(TIME_MAX, || panic!("boom {}", 1));
+        let (answer, over) = within(Duration::from_secs(60), || panic!("boom {}", 1));
         assert!(answer.is_err_and(|e| e.contains("boom 1")) && !over);
         let (answer, over) = within(Duration::from_millis(10), || {
             loop {

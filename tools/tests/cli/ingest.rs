@@ -63,11 +63,13 @@ impl Case {
     }
 
     /// What a commit or a checkpoint would change.
-    fn state(&self) -> Vec<(String, Vec<u8>)> {
-        let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(self.db.path())
+    fn state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        // The lock names the process that held it last.
+        let mut files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(self.db.path())
             .expect("the database is there")
             .map(|e| e.expect("it can be listed").path())
-            .map(|p| (p.display().to_string(), fs::read(&p).expect("it can be read")))
+            .filter(|p| !p.ends_with("LOCK"))
+            .map(|p| (p.clone(), fs::read(&p).expect("it can be read")))
             .collect();
         files.sort();
         files
@@ -328,16 +330,37 @@ fn damaged_pdfs_end_in_an_answer() {
         case.write(&format!("flipped{at}.pdf"), flipped);
         case.write(&format!("cut{at}.pdf"), &whole[..at]);
     }
-    // A page tree that is its own parent: a parser that follows it never comes back.
-    let cycle =
-        ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Parent 2 0 R /Kids [3 0 R] /Count 1 >>", "<< /Type /Page /Parent 2 0 R >>"];
-    case.write("cycle.pdf", pdf_of(&cycle.map(String::from)));
     case.write("whole.pdf", &whole);
     let run = case.ingest(&[]);
     assert_eq!(run.status, 1, "{}", run.stderr);
     let fates = fates(&run);
-    assert_eq!((fates["whole.pdf"].as_str(), fates["cycle.pdf"].as_str()), ("added", "passed-over"));
-    assert_eq!(fates.len(), 2 * (9..whole.len()).step_by(29).count() + 2);
+    assert_eq!(fates["whole.pdf"], "added");
+    assert_eq!(fates.len(), 2 * (9..whole.len()).step_by(29).count() + 1);
+}
+
+#[test]
+fn a_parser_without_end_and_one_that_dies_cost_one_file_each() {
+    let case = Case::new();
+    // A page tree that is its own parent, and a drawing that draws itself.
+    let cycle =
+        ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Parent 2 0 R /Kids [3 0 R] /Count 1 >>", "<< /Type /Page /Parent 2 0 R >>"];
+    case.write("cycle.pdf", pdf_of(&cycle.map(String::from)));
+    let drawing = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources << /XObject << /X 5 0 R >> >> >>",
+        "<< /Length 5 >>\nstream\n/X Do\nendstream",
+        "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Length 5 /Resources << /XObject << /X 5 0 R >> >> >>\nstream\n/X Do\nendstream",
+    ];
+    case.write("drawing.pdf", pdf_of(&drawing.map(String::from)));
+    case.write("after.txt", "after");
+    case.write("early.pdf", pdf(&[&["Fine words"]]));
+    case.write("z.pdf", pdf(&[&["Fine words"]]));
+    let run = case.ingest(&["--max-seconds", "5"]);
+    let expected =
+        [("after.txt", "added"), ("cycle.pdf", "passed-over"), ("drawing.pdf", "passed-over"), ("early.pdf", "added"), ("z.pdf", "added")];
+    assert_eq!((run.status, fates(&run)), (1, pairs(&expected)), "{}", run.stderr);
+    assert!(reason(&run, "drawing.pdf").contains("ended in the middle"), "{}", run.stderr);
 }
 
 #[test]
@@ -502,7 +525,7 @@ fn sizes_can_be_chosen() {
     case.ingest(&["--chunk-size", "4", "--chunk-overlap", "0", "--chunk-unit", "tokens"]).ok();
     assert_eq!(case.texts(), pairs(&[("a.txt#0", "one two three four"), ("a.txt#1", "five six seven eight"), ("a.txt#2", "nine ten")]));
     case.ingest(&["--force", "--chunk-size", "24", "--chunk-overlap", "6"]).ok();
-    assert_eq!(case.texts()["a.txt#1"], "four five six seven");
+    assert_eq!(case.texts()["a.txt#1"], "five six seven eight");
     case.ingest(&["--chunk-size", "5"]).refused(17, "InvalidArgument", &["--chunk-overlap", "50", "5"]);
 }
 
