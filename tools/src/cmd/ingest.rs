@@ -169,13 +169,8 @@ struct Ingest<'a> {
 
 impl Ingest<'_> {
     fn run(&mut self, roots: &[Root]) -> Outcome<()> {
-        let rules = Rules {
-            no_ignore: self.args.no_ignore,
-            hidden: self.args.hidden,
-            follow: self.args.follow,
-            globs: self.args.glob.clone(),
-            except: self.args.target.database.clone(),
-        };
+        let rules =
+            Rules { no_ignore: self.args.no_ignore, hidden: self.args.hidden, follow: self.args.follow, globs: self.args.glob.clone() };
         let found: Vec<Found> = roots.iter().flat_map(|root| walk::find(root, &rules)).collect();
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}").expect("the template is constant and parses");
         self.progress = ProgressBar::new(found.len() as u64).with_style(style);

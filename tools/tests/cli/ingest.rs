@@ -422,6 +422,8 @@ fn links_pipes_and_unreadable_files_are_passed_over() {
     symlink(case.root(), case.root().join("real/loop")).expect("a link can be made");
     symlink("nowhere", case.root().join("dangling")).expect("a link can be made");
     symlink("real/a.txt", case.root().join("link.txt")).expect("a link can be made");
+    let given = case.db.directory.path().join("given");
+    symlink(case.root().join("real"), &given).expect("a link can be made");
     let pipe = case.root().join("pipe.txt");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
     let secret = case.write("secret.txt", "secret");
@@ -448,6 +450,9 @@ fn links_pipes_and_unreadable_files_are_passed_over() {
     }
     assert_eq!((run.status, fates(&run)), (1, expected));
     assert!(reason(&run, "real/loop").contains("leads back"), "{}", run.stderr);
+    // A link that is given itself is followed in any case.
+    let run = case.db.run("ingest", &[text(&given), "--json", "--glob", "*.txt"]).ok();
+    assert_eq!(fates(&run), pairs(&[("a.txt", "added")]));
 }
 
 #[test]
