@@ -145,6 +145,9 @@ pub(crate) struct IngestArgs {
     /// Pass over files with more bytes than this
     #[arg(long, value_name = "N", default_value_t = 50 << 20)]
     pub(crate) max_bytes: u64,
+    /// Pass over files that take longer to read than this
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_seconds: u64,
 }
 
 #[cfg(feature = "ingest")]

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
             args,
             prefix,
             schema,
-            worker: Worker::new(args.cutting, args.max_bytes),
+            worker: Worker::new(args.cutting, args.max_bytes, args.max_seconds),
             claimed: HashMap::new(),
             interrupt: &interrupt,
             progress: ProgressBar::hidden(),
@@ -169,13 +169,8 @@ struct Ingest<'a> {
 
 impl Ingest<'_> {
     fn run(&mut self, roots: &[Root]) -> Outcome<()> {
-        let rules = Rules {
-            no_ignore: self.args.no_ignore,
-            hidden: self.args.hidden,
-            follow: self.args.follow,
-            globs: self.args.glob.clone(),
-            except: self.args.target.database.clone(),
-        };
+        let rules =
+            Rules { no_ignore: self.args.no_ignore, hidden: self.args.hidden, follow: self.args.follow, globs: self.args.glob.clone() };
         let found: Vec<Found> = roots.iter().flat_map(|root| walk::find(root, &rules)).collect();
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}").expect("the template is constant and parses");
         self.progress = ProgressBar::new(found.len() as u64).with_style(style);
@@ -374,10 +369,10 @@ impl Ingest<'_> {
 
 /// A name that is too long costs a file its place; what is wrong with the database ends the run.
 fn refusal_of_this_file(failure: Failure) -> Outcome<Fate> {
-    match failure {
-        Failure::Refused { code: ErrorCode::InvalidArgument | ErrorCode::LimitExceeded, message } => Ok(Fate::passed_over(message)),
-        other => Err(other),
+    if let Failure::Refused { code: ErrorCode::InvalidArgument | ErrorCode::LimitExceeded, message } = failure {
+        return Ok(Fate::passed_over(message));
     }
+    Err(failure)
 }
 
 /// The bytes of a regular file, or why they are not taken.

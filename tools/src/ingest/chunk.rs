@@ -42,20 +42,51 @@ impl Cutting {
 
     /// The chunks of `text`, none of them blank. Markdown is cut along its headings and blocks; code keeps the indentation of its lines.
     pub(crate) fn chunks(&self, kind: SourceType, text: &str) -> Result<Vec<String>, String> {
-        let trimmed = kind != SourceType::Code;
         let config = ChunkConfig::new(self.size)
             .with_sizer(Sizer { unit: self.unit, analyzer: Analyzer::new(AnalyzerKind::Word) })
-            .with_trim(trimmed)
+            .with_trim(kind != SourceType::Code)
             .with_overlap(self.overlap)
             .map_err(|e| e.to_string())?;
-        let pieces: Vec<String> = match kind {
-            SourceType::Markdown => MarkdownSplitter::new(config).chunks(text).map(String::from).collect(),
-            _ => TextSplitter::new(config)
-                .chunks(text)
-                .map(|chunk| if trimmed { chunk } else { without_blank_edges(chunk) }.to_string())
-                .collect(),
+        let window = self.size.saturating_mul(16).max(WINDOW_BYTES_MIN);
+        let pieces = if kind == SourceType::Markdown {
+            let splitter = MarkdownSplitter::new(config);
+            in_windows(text, window.saturating_mul(4), |window| splitter.chunk_indices(window).collect())
+        } else {
+            let splitter = TextSplitter::new(config);
+            in_windows(text, window, |window| splitter.chunk_indices(window).collect())
         };
-        Ok(pieces.into_iter().filter(|c| !c.trim().is_empty()).collect())
+        let edged = |piece| if kind == SourceType::Code { without_blank_edges(piece) } else { piece };
+        Ok(pieces.into_iter().map(edged).filter(|c| !c.trim().is_empty()).map(String::from).collect())
+    }
+}
+
+/// Bytes that the splitter looks at together, at least.
+const WINDOW_BYTES_MIN: usize = 8 << 10;
+
+/// Cuts `text` window by window. The splitter looks through everything that is left for every chunk, so its time grows with the square of
+/// what it is given; chunks depend on their neighbours alone. The last chunk of a window, which may go on behind it, begins the next one.
+fn in_windows<'t>(text: &'t str, usual: usize, cut: impl Fn(&'t str) -> Vec<(usize, &'t str)>) -> Vec<&'t str> {
+    let (mut start, mut window, mut all) = (0usize, usual, Vec::new());
+    loop {
+        let end = text.floor_char_boundary(start.saturating_add(window));
+        let mut chunks = cut(&text[start..end]);
+        if end < text.len() {
+            match (chunks.len(), chunks.pop()) {
+                // Nothing but white space.
+                (0, _) | (_, None) if end > start => start = end,
+                // A chunk as large as the window, or a window too small for a character.
+                (..=1, _) | (_, None) => {
+                    window *= 2;
+                    continue;
+                }
+                (_, Some((at, _))) => start += at,
+            }
+            window = usual;
+        }
+        all.extend(chunks.into_iter().map(|(_, chunk)| chunk));
+        if end == text.len() {
+            return all;
+        }
     }
 }
 
@@ -124,6 +155,19 @@ mod tests {
             let first = pair[1].split(' ').next().expect("a chunk is not blank");
             assert!(pair[0].split(' ').any(|word| word == first), "{pair:?}");
         }
+    }
+
+    #[test]
+    fn windows_do_not_show_in_the_chunks() {
+        let text = (0..400).map(|n| format!("Sentence {n} of the größte text. ")).collect::<String>();
+        let cut = |text| TextSplitter::new(ChunkConfig::new(40)).chunk_indices(text).collect::<Vec<_>>();
+        let whole: Vec<&str> = cut(&text).into_iter().map(|(_, chunk)| chunk).collect();
+        for window in [1, 100, 101, 102, 103, 1000] {
+            assert_eq!(in_windows(&text, window, cut), whole, "{window}");
+        }
+        let long = format!("{}{}", " ".repeat(1 << 18), "word ".repeat(1 << 16));
+        let chunks = CUTTING.chunks(SourceType::Text, &long).expect("it can be cut");
+        assert_eq!(chunks.iter().map(|c| c.split(' ').count()).sum::<usize>(), 1 << 16);
     }
 
     #[test]

@@ -78,7 +78,8 @@ fn paragraphs(xml: &str, out: &mut String) -> Result<(), String> {
                 Some(c) => out.push(c),
                 None => out.push_str(quick_xml::escape::resolve_predefined_entity(&e).ok_or("it names an entity that XML does not know")?),
             },
-            _ => {}
+            Event::Empty(_) | Event::Text(_) | Event::CData(_) | Event::GeneralRef(_) => {}
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
     }
 }

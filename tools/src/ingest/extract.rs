@@ -15,17 +15,21 @@ pub(crate) fn extract(kind: SourceType, bytes: &[u8], cutting: Cutting) -> Resul
 }
 
 fn text(kind: SourceType, bytes: &[u8]) -> Result<Text, String> {
-    match kind {
-        SourceType::Pdf => return pdf::text(bytes),
-        SourceType::Docx => return docx::text(bytes),
-        _ => {}
+    if kind == SourceType::Pdf {
+        return pdf::text(bytes);
+    }
+    if kind == SourceType::Docx {
+        return docx::text(bytes);
     }
     let (text, remark) = decode(bytes)?;
-    let (text, second) = match kind {
-        SourceType::Html => (html::text(&text)?, None),
-        SourceType::Json => records::json(&text),
-        SourceType::Csv => records::csv(&text),
-        _ => (text, None),
+    let (text, second) = if kind == SourceType::Html {
+        (html::text(&text)?, None)
+    } else if kind == SourceType::Json {
+        records::json(&text)
+    } else if kind == SourceType::Csv {
+        records::csv(&text)
+    } else {
+        (text, None)
     };
     let remarks: Vec<String> = [remark, second].into_iter().flatten().collect();
     Ok(Text::whole(text, (!remarks.is_empty()).then(|| remarks.join("; "))))

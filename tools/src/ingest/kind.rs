@@ -18,118 +18,13 @@ pub(crate) enum SourceType {
     Unknown,
 }
 
-const TEXT: &[&str] = &[
-    "txt",
-    "text",
-    "log",
-    "rst",
-    "adoc",
-    "asciidoc",
-    "org",
-    "tex",
-    "srt",
-    "vtt",
-    "readme",
-    "license",
-    "licence",
-    "notice",
-    "copying",
-    "authors",
-    "changelog",
-    "changes",
-];
-const CODE: &[&str] = &[
-    "rs",
-    "py",
-    "pyi",
-    "js",
-    "mjs",
-    "cjs",
-    "jsx",
-    "ts",
-    "tsx",
-    "java",
-    "kt",
-    "kts",
-    "scala",
-    "go",
-    "c",
-    "h",
-    "cc",
-    "cpp",
-    "cxx",
-    "hh",
-    "hpp",
-    "hxx",
-    "cs",
-    "fs",
-    "vb",
-    "swift",
-    "m",
-    "mm",
-    "rb",
-    "php",
-    "pl",
-    "pm",
-    "lua",
-    "r",
-    "jl",
-    "hs",
-    "ml",
-    "mli",
-    "ex",
-    "exs",
-    "erl",
-    "clj",
-    "lisp",
-    "el",
-    "scm",
-    "dart",
-    "zig",
-    "nim",
-    "v",
-    "d",
-    "sh",
-    "bash",
-    "zsh",
-    "fish",
-    "ps1",
-    "bat",
-    "cmd",
-    "sql",
-    "graphql",
-    "proto",
-    "css",
-    "scss",
-    "sass",
-    "less",
-    "vue",
-    "svelte",
-    "toml",
-    "yaml",
-    "yml",
-    "ini",
-    "cfg",
-    "conf",
-    "properties",
-    "xml",
-    "xsd",
-    "xsl",
-    "svg",
-    "gradle",
-    "cmake",
-    "mk",
-    "tf",
-    "asm",
-    "s",
-    "dockerfile",
-    "makefile",
-    "rakefile",
-    "gemfile",
-    "vagrantfile",
-    "jenkinsfile",
-    "lock",
-];
+/// Ends of names, or whole names, of plain text.
+const TEXT: &str = "txt text log rst adoc asciidoc org tex srt vtt readme license licence notice copying authors changelog changes";
+/// The same of source code and configuration.
+const CODE: &str = "rs py pyi js mjs cjs jsx ts tsx java kt kts scala go c h cc cpp cxx hh hpp hxx cs fs vb swift m mm rb php pl pm lua r jl hs ml mli \
+    ex exs erl clj lisp el scm dart zig nim v d sh bash zsh fish ps1 bat cmd sql graphql proto css scss sass less vue svelte toml yaml \
+    yml ini cfg conf properties xml xsd xsl svg gradle cmake mk tf asm s dockerfile makefile rakefile gemfile vagrantfile jenkinsfile \
+    lock";
 
 impl SourceType {
     /// By the name alone: `report.PDF`, `src/Makefile`.
@@ -143,18 +38,16 @@ impl SourceType {
             "json" | "jsonl" | "ndjson" | "geojson" | "webmanifest" => SourceType::Json,
             "csv" | "tsv" => SourceType::Csv,
             "html" | "htm" | "xhtml" => SourceType::Html,
-            _ if TEXT.contains(&end) => SourceType::Text,
-            _ if CODE.contains(&end) => SourceType::Code,
+            _ if TEXT.split(' ').any(|known| known == end) => SourceType::Text,
+            _ if CODE.split(' ').any(|known| known == end) => SourceType::Code,
             _ => SourceType::Unknown,
         }
     }
 
     /// By the name, and for a name that says nothing by the first bytes.
     pub(crate) fn of(name: &str, bytes: &[u8]) -> SourceType {
-        match SourceType::of_name(name) {
-            SourceType::Unknown if bytes.starts_with(b"%PDF-") => SourceType::Pdf,
-            kind => kind,
-        }
+        let kind = SourceType::of_name(name);
+        if kind == SourceType::Unknown && bytes.starts_with(b"%PDF-") { SourceType::Pdf } else { kind }
     }
 }
 
@@ -196,7 +89,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(String, Option<String>), String> {
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    let pairs = bytes.chunks(2).map(|pair| unit([pair[0], pair.get(1).copied().unwrap_or(0xff)]));
+    // Half a unit at the end is read as half a pair of units, which is no character.
+    let pairs = bytes.chunks(2).map(|pair| pair.get(1).map_or(0xd800, |second| unit([pair[0], *second])));
     char::decode_utf16(pairs).map(|c| c.unwrap_or('\u{fffd}')).collect()
 }
 
@@ -242,6 +136,7 @@ mod tests {
         assert_eq!(decode(b"\xef\xbb\xbfabc"), Ok(("abc".into(), None)));
         assert_eq!(decode(b"\xff\xfea\0b\0"), Ok(("ab".into(), None)));
         assert_eq!(decode(b"\xfe\xff\0a\0b"), Ok(("ab".into(), None)));
-        assert!(decode(b"\xff\xfea\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l").is_ok_and(|(_, remark)| remark.is_some()));
+        let cut = [b"\xff\xfe".as_slice(), &b"a\0".repeat(20), b"a"].concat();
+        assert!(decode(&cut).is_ok_and(|(text, remark)| text.starts_with("aaa") && remark.is_some()), "{:?}", decode(&cut));
     }
 }

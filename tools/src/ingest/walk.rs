@@ -2,13 +2,13 @@
 //!
 //! A file is called by its path below the folder given, with `/` between its steps; a file given itself, by its name. Every entry is either
 //! a regular file, to be read, or comes with the reason why it is passed over. Only what an ignore rule or the dot of a hidden name leaves
-//! out goes unsaid, and version control's own folder.
+//! out goes unsaid, and the folders of version control and of databases.
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// A path that was given.
@@ -44,8 +44,6 @@ pub(crate) struct Rules {
     pub(crate) follow: bool,
     /// Files to take, or with `!` to leave out, in the syntax of `.gitignore`.
     pub(crate) globs: Vec<String>,
-    /// A folder that is no input whatever it holds: the database.
-    pub(crate) except: PathBuf,
 }
 
 /// An entry of a walk.
@@ -77,7 +75,6 @@ pub(crate) fn find(root: &Root, rules: &Rules) -> Vec<Found> {
         let name = root.path.file_name().map(OsStr::to_os_string).unwrap_or_default();
         return vec![found(Path::new(&name), &root.path, fs::metadata(&root.path).map(|m| m.file_type()))];
     }
-    let except = rules.except.canonicalize().ok();
     let mut walk = WalkBuilder::new(&root.path);
     walk.standard_filters(!rules.no_ignore)
         .hidden(!rules.hidden)
@@ -85,11 +82,12 @@ pub(crate) fn find(root: &Root, rules: &Rules) -> Vec<Found> {
         .follow_links(rules.follow)
         .overrides(overrides(&root.path, &rules.globs).unwrap_or_else(|_| Override::empty()))
         .sort_by_file_name(|a, b| a.cmp(b))
-        .filter_entry(move |entry| !is_folder(entry) || entry.depth() == 0 || wanted(entry, except.as_deref()));
+        .filter_entry(|entry| !is_folder(entry) || entry.depth() == 0 || wanted(entry));
     let mut all = Vec::new();
     for entry in walk.build() {
         match entry {
-            Ok(entry) if is_folder(&entry) => {}
+            // What was given is followed, also when it is a link.
+            Ok(entry) if entry.depth() == 0 || is_folder(&entry) => {}
             Ok(entry) => {
                 let below = entry.path().strip_prefix(&root.path).unwrap_or(entry.path());
                 all.push(found(below, entry.path(), entry.file_type().ok_or_else(|| io::Error::other("it has no type"))));
@@ -104,8 +102,12 @@ fn is_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|t| t.is_dir())
 }
 
-fn wanted(folder: &DirEntry, except: Option<&Path>) -> bool {
-    folder.file_name() != ".git" && (except.is_none() || folder.path().canonicalize().ok().as_deref() != except)
+/// Neither version control's own folder nor a database: the one that is written to may well lie here.
+fn wanted(folder: &DirEntry) -> bool {
+    let mut magic = [0; 8];
+    let mut is_database =
+        || File::open(folder.path().join("HEAD")).and_then(|mut f| f.read_exact(&mut magic)).is_ok_and(|()| &magic == b"TRIUNEHD");
+    folder.file_name() != ".git" && !is_database()
 }
 
 fn found(below: &Path, path: &Path, file_type: io::Result<fs::FileType>) -> Found {
@@ -130,12 +132,15 @@ fn broken(root: &Path, error: &ignore::Error) -> Found {
 }
 
 fn reason(error: &ignore::Error) -> (Option<PathBuf>, String) {
-    match error {
-        ignore::Error::WithPath { path, err } => (Some(path.clone()), reason(err).1),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => reason(err),
-        ignore::Error::Loop { ancestor, child } => {
-            (Some(child.clone()), format!("it is a symbolic link that leads back to {}", ancestor.display()))
-        }
-        other => (None, other.to_string()),
+    use ignore::Error::{Loop, WithDepth, WithLineNumber, WithPath};
+    if let WithPath { path, err } = error {
+        return (Some(path.clone()), reason(err).1);
     }
+    if let WithDepth { err, .. } | WithLineNumber { err, .. } = error {
+        return reason(err);
+    }
+    if let Loop { ancestor, child } = error {
+        return (Some(child.clone()), format!("it is a symbolic link that leads back to {}", ancestor.display()));
+    }
+    (None, error.to_string())
 }

@@ -1,7 +1,7 @@
 //! The child process that reads files, and both ends of the pipe to it.
 //!
-//! A request is the kind (one byte), the length (u64, little-endian) and the bytes of a file; an answer is a length and JSON. The child
-//! limits its own memory and time, and a panic is an answer like any other; when it dies all the same (a stack overflow, no memory left), the
+//! A request is the kind (one byte), the length (u64, little-endian) and the bytes of a file; an answer is a length and JSON: the answer
+//! proper, and whether it is the child's last. The child limits its own memory and time, and a panic is an answer like any other; when it dies all the same (a stack overflow, no memory left), the
 //! parent says so of that file and starts another for the next. It is started with the first file that has to be read.
 
 use super::Extracted;
@@ -16,9 +16,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long one file may take.
-const TIME_MAX: Duration = Duration::from_secs(60);
-
 /// Memory of the child beyond what the size of its files asks for.
 const MEMORY_BYTES: u64 = 2 << 30;
 
@@ -31,8 +28,11 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) cutting: Cutting,
     /// Bytes of memory
-    #[arg(long, default_value_t = MEMORY_BYTES)]
+    #[arg(long)]
     memory: u64,
+    /// Seconds a file
+    #[arg(long)]
+    seconds: u64,
 }
 
 /// What the child says of one file: its chunks, or a reason.
@@ -40,8 +40,7 @@ type Answer = Result<Extracted, String>;
 
 /// The parent's end.
 pub(crate) struct Worker {
-    cutting: Cutting,
-    memory: u64,
+    args: WorkerArgs,
     running: Option<Running>,
 }
 
@@ -52,31 +51,43 @@ struct Running {
 }
 
 impl Worker {
-    /// For files of at most `bytes_max`. Nothing is started yet.
-    pub(crate) fn new(cutting: Cutting, bytes_max: u64) -> Worker {
-        Worker { cutting, memory: MEMORY_BYTES.saturating_add(bytes_max.saturating_mul(16)), running: None }
+    /// For files of at most `bytes_max`, each read within so many seconds. Nothing is started yet.
+    pub(crate) fn new(cutting: Cutting, bytes_max: u64, seconds: u64) -> Worker {
+        let memory = MEMORY_BYTES.saturating_add(bytes_max.saturating_mul(16));
+        Worker { args: WorkerArgs { cutting, memory, seconds }, running: None }
     }
 
     /// The chunks of a file, or why it has none. An I/O error: there is no child to ask.
     pub(crate) fn ask(&mut self, kind: SourceType, bytes: &[u8]) -> io::Result<Answer> {
         let running = match &mut self.running {
             Some(running) => running,
-            none => none.insert(start(self.cutting, self.memory)?),
+            none => none.insert(start(&self.args)?),
         };
-        match running.ask(kind, bytes) {
-            Ok(answer) => Ok(answer),
+        let asked = running.ask(kind, bytes);
+        if let Ok((answer, false)) = asked {
+            return Ok(answer);
+        }
+        // It has no time left, or died; the next file is none of its business.
+        let status = self.stop()?;
+        match asked {
+            Ok((answer, _)) => Ok(answer),
             Err(_) => {
-                let mut dead = self.running.take().expect("it was running above");
-                drop(dead.requests.take());
-                let status = dead.child.wait()?;
                 Ok(Err(format!("its parser ended in the middle ({status}); it may have asked for too much memory or too deep a stack")))
             }
         }
     }
+
+    /// Ends the child: without requests it goes by itself.
+    fn stop(&mut self) -> io::Result<String> {
+        let Some(mut running) = self.running.take() else { return Ok(String::new()) };
+        drop(running.requests.take());
+        Ok(running.child.wait()?.to_string())
+    }
 }
 
 impl Running {
-    fn ask(&mut self, kind: SourceType, bytes: &[u8]) -> io::Result<Answer> {
+    /// The answer, and whether it is the last that this child gives.
+    fn ask(&mut self, kind: SourceType, bytes: &[u8]) -> io::Result<(Answer, bool)> {
         let pipe = self.requests.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         pipe.write_all(&[kind as u8])?;
         pipe.write_all(&(bytes.len() as u64).to_le_bytes())?;
@@ -89,20 +100,17 @@ impl Running {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            // Without requests it ends.
-            drop(running.requests.take());
-            let _ = running.child.wait();
-        }
+        let _ = self.stop();
     }
 }
 
-fn start(cutting: Cutting, memory: u64) -> io::Result<Running> {
+fn start(args: &WorkerArgs) -> io::Result<Running> {
+    let WorkerArgs { cutting, memory, seconds } = args;
     let unit = cutting.unit.to_possible_value().expect("every unit has a name");
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["ingest-worker", "--chunk-size", &cutting.size.to_string(), "--chunk-overlap", &cutting.overlap.to_string()])
-        .args(["--chunk-unit", unit.get_name(), "--memory", &memory.to_string()])
+        .args(["--chunk-unit", unit.get_name(), "--memory", &memory.to_string(), "--seconds", &seconds.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
@@ -123,8 +131,8 @@ pub(crate) fn serve(args: &WorkerArgs) -> ExitCode {
     let mut requests = io::stdin().lock();
     let cutting = args.cutting;
     while let Ok(Some((kind, bytes))) = read_request(&mut requests) {
-        let (answer, over) = within(TIME_MAX, move || extract(kind, &bytes, cutting));
-        let written = serde_json::to_vec(&answer).map_err(io::Error::from).and_then(|json| write_frame(&mut answers, &json));
+        let (answer, over) = within(Duration::from_secs(args.seconds), move || extract(kind, &bytes, cutting));
+        let written = serde_json::to_vec(&(answer, over)).map_err(io::Error::from).and_then(|json| write_frame(&mut answers, &json));
         // What took too long still runs: only the end of the process ends it.
         if written.is_err() || over {
             return ExitCode::FAILURE;
@@ -146,7 +154,7 @@ fn within(time: Duration, work: impl FnOnce() -> Answer + Send + 'static) -> (An
     }
     match receiver.recv_timeout(time) {
         Ok(answer) => (answer, false),
-        Err(RecvTimeoutError::Timeout) => (Err(format!("reading it took longer than {} s", time.as_secs())), true),
+        Err(RecvTimeoutError::Timeout) => (Err(format!("reading it took longer than the {} s of --max-seconds", time.as_secs())), true),
         Err(RecvTimeoutError::Disconnected) => (Err("its parser failed".into()), false),
     }
 }
@@ -225,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_panic_and_a_parser_without_end_are_answers() {
-        let (answer, over) = within(TIME_MAX, || panic!("boom {}", 1));
+        let (answer, over) = within(Duration::from_secs(60), || panic!("boom {}", 1));
         assert!(answer.is_err_and(|e| e.contains("boom 1")) && !over);
         let (answer, over) = within(Duration::from_millis(10), || {
             loop {
