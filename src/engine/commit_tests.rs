@@ -28,8 +28,8 @@ fn ids(db: &Database) -> Vec<String> {
     let main = snapshot.collection("main").unwrap();
     let scanned: Vec<String> = main.scan().map(|item| item.unwrap().1.id.into()).collect();
     let found = |hits: Vec<crate::ranking::Scored>| hits.iter().map(|h| main.id_of(h).unwrap()).collect::<Vec<_>>();
-    assert_eq!(found(main.nearest(&[1.0, 0.0], 100).unwrap()), scanned, "vectors");
-    assert_eq!(found(main.best_texts("fox", None, 100).unwrap()), scanned, "texts");
+    assert_eq!(found(main.nearest(&[1.0, 0.0], None, 100).unwrap()), scanned, "vectors");
+    assert_eq!(found(main.best_texts("fox", None, None, 100).unwrap()), scanned, "texts");
     let stats = main.stats().unwrap();
     assert_eq!((stats.documents, stats.vectors, stats.tokens), (scanned.len() as u64, scanned.len() as u64, 2 * scanned.len() as u64));
     scanned

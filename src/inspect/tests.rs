@@ -37,6 +37,8 @@ fn document(id: &str) -> StoredDocument {
         source: Some("a source".into()),
         source_given: true,
         time_ms: 1,
+        entities: None,
+        relations: None,
     }
 }
 

@@ -42,7 +42,7 @@ fn a_commit_after_a_failed_group_is_seen_and_survives_a_checkpoint() {
     let vector = Document::new("d").text("kept").vector(vec![1.0, 0.0]);
     db.put("main", vec![vector]).unwrap();
     assert_eq!(ids(&db), ["d"]);
-    assert_eq!(db.snapshot().collection("main").unwrap().nearest(&[1.0, 0.0], 5).unwrap().len(), 1);
+    assert_eq!(db.snapshot().collection("main").unwrap().nearest(&[1.0, 0.0], None, 5).unwrap().len(), 1);
     db.checkpoint().unwrap();
     assert_eq!(ids(&db), ["d"]);
     db.close().unwrap();

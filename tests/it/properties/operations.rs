@@ -52,6 +52,7 @@ impl DocumentSpec {
             metadata: self.metadata.as_ref().map(|m| triune::Metadata::from_json(m.as_str()).unwrap()),
             vector: self.vector.clone(),
             source: self.source.clone(),
+            ..Document::default()
         }
     }
 }

@@ -134,7 +134,7 @@ impl State {
             if (counted.documents, counted.vectors, collection.count()) != (n, vectors, n) {
                 return Err(format!("collection {name}: {n} documents and {vectors} vectors are there, counted are {counted:?}"));
             }
-            let hits = collection.best_texts("common", None, 1000).map_err(said)?;
+            let hits = collection.best_texts("common", None, None, 1000).map_err(said)?;
             let found: BTreeSet<String> = hits.iter().map(|hit| collection.id_of(hit)).collect::<Result<_, _>>().map_err(said)?;
             let holding = held.documents.iter().filter(|d| d.text.split(' ').any(|w| w == "common"));
             let expected: BTreeSet<String> = holding.map(|d| d.id.clone()).collect();
