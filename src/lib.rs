@@ -1,5 +1,5 @@
-//! Triune is an embedded retrieval database: one directory holds documents, their vectors and a full-text index, and one atomic, crash-safe
-//! commit changes all of them together.
+//! Triune is an embedded retrieval database: one directory holds documents, their vectors, a full-text index and an entity graph, and one
+//! atomic, crash-safe commit changes all of them together.
 //!
 //! ```
 //! use triune::{Database, Document, Schema, Search};

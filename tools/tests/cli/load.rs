@@ -41,8 +41,8 @@ fn an_error_names_file_line_and_what_was_committed() {
         (b"{\"id\":\"\"}\n", "id"),
         (b"{\"id\":\"x\",\"vector\":[1e39]}\n", "\"vector\""),
         (b"{\"id\":\"x\",\"metadata\":[]}\n", "object"),
-        (b"{\"id\":\"x\",\"entities\":[{\"name\":\"n\"}]}\n", "not yet"),
-        (b"{\"id\":\"x\",\"relations\":[]}\n", "not yet"),
+        (b"{\"id\":\"x\",\"entities\":[{\"mentions\":1}]}\n", "\"entities\""),
+        (b"{\"id\":\"x\",\"relations\":[{\"source\":\"a\",\"target\":\"b\",\"weight\":0}]}\n", "weight"),
         (b"{\"id\":\"x\",\"source\":\"s\",\"metadata\":{\"file_hash\":\"t\"}}\n", "source"),
     ] {
         let db = Db::new(&[]);

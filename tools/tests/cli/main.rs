@@ -5,6 +5,7 @@
 //! | `support.rs` | running the binary, temporary databases, `.npy` files |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
+//! | `graph.rs` | filters, the entity graph, sources, collections |
 //! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
 //! | `search.rs` | one question and many |
@@ -12,6 +13,7 @@
 
 mod demo;
 mod documents;
+mod graph;
 #[cfg(feature = "ingest")]
 mod ingest;
 mod load;

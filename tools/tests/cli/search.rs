@@ -90,12 +90,10 @@ fn what_makes_no_sense_is_refused() {
         (&["alpha", "--mode", "vector"][..], 17, "InvalidArgument", "vector"),
         (&["--mode", "text"], 17, "InvalidArgument", "query"),
         (&[], 17, "InvalidArgument", "nothing to search for"),
-        (&["alpha", "--mode", "graph"], 17, "InvalidArgument", "not yet"),
-        (&["alpha", "--mode", "ppr"], 17, "InvalidArgument", "not yet"),
-        (&["alpha", "--filter", "{}"], 17, "InvalidArgument", "not yet"),
-        (&["alpha", "--hops", "1"], 17, "InvalidArgument", "not yet"),
-        (&["alpha", "--rerank", "dense"], 17, "InvalidArgument", "not yet"),
-        (&["alpha", "--legs", "vector,graph"], 17, "InvalidArgument", "not yet"),
+        (&["--mode", "graph"], 17, "InvalidArgument", "query"),
+        (&["--mode", "ppr"], 17, "InvalidArgument", "query"),
+        (&["alpha", "--filter", "{\"n\":{\"$near\":1}}"], 17, "InvalidArgument", "$near"),
+        (&["alpha", "--filter", "[]"], 17, "InvalidArgument", "filter"),
         (&["--mode", "vector", "--vector", "[1,2,3]"], 15, "SchemaMismatch", "3"),
         (&["--mode", "vector", "--vector", "[1e39,0]"], 17, "InvalidArgument", "--vector"),
         (&["alpha", "-k", "1000001"], 19, "LimitExceeded", "1000001"),
@@ -104,7 +102,7 @@ fn what_makes_no_sense_is_refused() {
         db.run("search", args).refused(status, code, &[words]);
     }
     for args in
-        [&["alpha", "--mode", "nonsense"][..], &["alpha", "-k", "-1"], &["alpha", "--queries", "q.jsonl"], &["--query-vectors", "v.npy"]]
+        [&["alpha", "--mode", "nonsense"][..], &["alpha", "-k", "-1"], &["alpha", "--queries", "q.jsonl"], &["--query-vectors", "v.npy"], &["alpha", "--hops", "3"]]
     {
         assert_eq!(db.run("search", args).status, 2, "{args:?}");
     }
