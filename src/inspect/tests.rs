@@ -177,7 +177,7 @@ fn a_problem_names_the_first_wrong_byte() {
     assert!(problem(&damaged("HEAD", 4096 + 70), "HEAD").starts_with("slot 1: byte 4116: checksum"));
     assert_eq!(field(file(&damaged("HEAD", 4096 + 70), "HEAD"), "chosen"), "slot 0");
     assert!(problem(&damaged(MANIFEST, 100), MANIFEST).starts_with("byte 48: checksum of the manifest body"));
-    assert!(problem(&damaged(SEGMENTS, 4100), SEGMENTS).contains("byte 4096: Docs: checksum of the block"));
+    assert!(problem(&damaged(SEGMENTS, 70), SEGMENTS).contains("byte 64: Docs: checksum of the block"));
     assert!(problem(&damaged(TOMBSTONES, 100), TOMBSTONES).contains("byte 88: checksum of the body"));
     // The first record's payload, the header of the last one: both are durable, WITNESS says.
     for at in [4096 + 60, 8192 + 20] {

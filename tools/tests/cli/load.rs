@@ -39,7 +39,7 @@ fn an_error_names_file_line_and_what_was_committed() {
         (b"{\"id\":\"x\"\n", "JSON"),
         (b"{\"id\":\"\xff\"}\n", "not UTF-8"),
         (b"{\"id\":\"\"}\n", "id"),
-        (b"{\"id\":\"x\",\"vector\":[1e39]}\n", "finite"),
+        (b"{\"id\":\"x\",\"vector\":[1e39]}\n", "\"vector\""),
         (b"{\"id\":\"x\",\"metadata\":[]}\n", "object"),
         (b"{\"id\":\"x\",\"entities\":[{\"name\":\"n\"}]}\n", "not yet"),
         (b"{\"id\":\"x\",\"relations\":[]}\n", "not yet"),
