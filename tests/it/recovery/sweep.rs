@@ -102,7 +102,9 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
         let (of_cut, of_kill) = (Allowed::after_power_cut(&moment.progress), Allowed::after_kill(&moment.progress));
         let nested = n % budget.nested_every == 0;
         if nested {
+            let before = checked.tally.distinct;
             crash_recovery(&moment.disk.after_kill(), &of_cut, &of_kill, budget, budget.depth, &mut checked).map_err(at)?;
+            checked.tally.nested += checked.tally.distinct - before;
         }
         // Not by way of the images seen: equal bytes, but other ones are pending.
         checked.tally.images += 1;
@@ -115,9 +117,10 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
             let found = checked.check(&image, &of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
             if nested && checked.tally.distinct > before && seen_here < budget.nested_images {
                 seen_here += 1;
-                let exactly = of_cut.exactly(found);
+                let (exactly, before) = (of_cut.exactly(found), checked.tally.distinct);
                 crash_recovery(&copy, &exactly, &exactly, budget, 1, &mut checked)
                     .map_err(|e| at(format!("image {i}, recovered at {found:?}: {e}")))?;
+                checked.tally.nested += checked.tally.distinct - before;
             }
         }
     }
@@ -147,7 +150,6 @@ fn crash_recovery(
             true => of_cut.exactly(Found::At(moment.progress.synced)),
             false => of_cut.clone(),
         };
-        let before = checked.tally.distinct;
         if depth > 1 {
             let plainest = Budget { nested_images: 2, ..budget };
             crash_recovery(&moment.disk.after_kill(), &of_cut, of_kill, plainest, depth - 1, checked).map_err(at)?;
@@ -156,7 +158,6 @@ fn crash_recovery(
         for (i, image) in moment.disk.survivor_images(budget.nested_images).enumerate() {
             checked.check(&image, &of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
         }
-        checked.tally.nested += checked.tally.distinct - before;
     }
     Ok(())
 }
