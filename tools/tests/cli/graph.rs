@@ -33,7 +33,10 @@ fn a_filter_restricts_scan_count_search_and_delete() {
 fn the_graph_answers_for_entities_neighbours_and_ranks() {
     let db = corpus();
     let lyon = &db.run("graph", &["entity", "LYON", "--json"]).ok().objects()[0];
-    assert_eq!((&lyon["entity"], &lyon["documents"], &lyon["mentions"], &lyon["relations"]), (&json!("lyon"), &json!(2), &json!(4), &json!(1)));
+    assert_eq!(
+        (&lyon["entity"], &lyon["documents"], &lyon["mentions"], &lyon["relations"]),
+        (&json!("lyon"), &json!(2), &json!(4), &json!(1))
+    );
     let near = db.run("graph", &["neighbors", "lyon", "--json"]).ok();
     assert_eq!(near.objects()[0]["entity"], "paris");
     let ranks = db.run("graph", &["ppr", "--seeds", r#"{"Lyon":1}"#, "--json"]).ok();

@@ -101,9 +101,13 @@ fn what_makes_no_sense_is_refused() {
     ] {
         db.run("search", args).refused(status, code, &[words]);
     }
-    for args in
-        [&["alpha", "--mode", "nonsense"][..], &["alpha", "-k", "-1"], &["alpha", "--queries", "q.jsonl"], &["--query-vectors", "v.npy"], &["alpha", "--hops", "3"]]
-    {
+    for args in [
+        &["alpha", "--mode", "nonsense"][..],
+        &["alpha", "-k", "-1"],
+        &["alpha", "--queries", "q.jsonl"],
+        &["--query-vectors", "v.npy"],
+        &["alpha", "--hops", "3"],
+    ] {
         assert_eq!(db.run("search", args).status, 2, "{args:?}");
     }
 }
