@@ -148,7 +148,7 @@ pub fn encode_value(value: KeyValue<'_>, element: bool, out: &mut Vec<u8>) -> bo
 }
 
 /// Appends what a long string's key holds of it before the hash. Every string of this beginning that is cut has a key that starts with
-/// these bytes and ends with the [`HASH_BYTES`] of its hash.
+/// these bytes and ends with the `HASH_BYTES` of its hash.
 pub fn encode_cut(string: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&string.as_bytes()[..METADATA_STRING_BYTES_MAX]);
     out.push(STRING_CUT);

@@ -19,7 +19,6 @@ fn a_refused_create_leaves_nothing_behind() {
         (&["--dim", "0"][..], "InvalidArgument", 17),
         (&["--dim", "70000"], "LimitExceeded", 19),
         (&["--analyzer", "nonsense"], "InvalidArgument", 17),
-        (&["--extractor", "compat"], "InvalidArgument", 17),
         (&["--extractor", "rules"], "InvalidArgument", 17),
         (&["--source-key", ""], "InvalidArgument", 17),
     ] {
