@@ -1,9 +1,12 @@
 //! The thread that flushes and merges, and what commits do when there is none.
 
 use super::core::Core;
-use super::policy;
+use super::merge::Plan;
+use super::policy::{self, Field};
 use crate::error::{Error, Result};
+use crate::ids::Incarnation;
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +89,20 @@ impl Background {
     }
 }
 
+/// Collections that a series of merges found damaged, and the first damage.
+#[derive(Debug, Default)]
+pub(crate) struct Damage {
+    collections: BTreeSet<Incarnation>,
+    first: Option<Error>,
+}
+
+impl Damage {
+    /// The first damage as an error, once everything else is done.
+    pub(crate) fn into_result(self) -> Result<()> {
+        self.first.map_or(Ok(()), Err)
+    }
+}
+
 impl Core {
     /// Starts the thread.
     pub(crate) fn start_background(self: &Arc<Core>) -> Result<()> {
@@ -128,27 +145,39 @@ impl Core {
             let _maintenance = self.maintenance.lock();
             self.flush_frozen()?;
         }
-        while !self.background.stop.load(Ordering::Relaxed) && self.merge_due()? {
+        let mut damage = Damage::default();
+        while !self.background.stop.load(Ordering::Relaxed) && self.merge_due(&mut damage)? {
             let _maintenance = self.maintenance.lock();
             self.flush_frozen()?;
         }
-        Ok(())
+        damage.into_result()
     }
 
-    /// Carries out one merge that is due. False when none was.
-    pub(crate) fn merge_due(&self) -> Result<bool> {
+    /// Carries out a pass of merges that are due. False when none was.
+    pub(crate) fn merge_due(&self, damage: &mut Damage) -> Result<bool> {
         let _merging = self.merging.lock();
+        match self.merge_pass(damage, |field| policy::due(field, self.options.merge_fan_in)) {
+            Err(Error::Interrupted(_)) => Ok(false),
+            other => other,
+        }
+    }
+
+    /// Carries out the plans that `choose` finds now. False when it finds none. The caller holds `merging`.
+    pub(crate) fn merge_pass(&self, damage: &mut Damage, choose: impl FnOnce(Field<'_>) -> Vec<Plan>) -> Result<bool> {
         let (version, catalog) = {
             let w = self.writer.lock();
             (w.version.clone(), w.catalog.clone())
         };
-        match policy::due(&version, &catalog, self.options.merge_fan_in) {
-            Some(plan) => match self.merge(&plan) {
-                Err(Error::Interrupted(_)) => Ok(false),
-                other => other,
-            },
-            None => Ok(false),
+        let plans = choose(Field { version: &version, catalog: &catalog, skip: &damage.collections });
+        if plans.is_empty() {
+            return Ok(false);
         }
+        // Plans whose inputs were gone are none the next time: there may be others.
+        for (incarnation, error) in self.merge(&plans)?.damaged {
+            damage.collections.insert(incarnation);
+            damage.first.get_or_insert(error);
+        }
+        Ok(true)
     }
 
     /// After a commit: freeze a full memtable, and let the thread flush it, or flush it here when there is no thread or it lags behind.
@@ -196,8 +225,10 @@ impl Core {
         self.flush_frozen()
     }
 
-    fn merge_all_due(&self) -> Result<()> {
-        while self.merge_due()? {}
-        Ok(())
+    /// Carries out merges until none is due. Collections with damaged files are passed over; the first damage is the error, at the end.
+    pub(crate) fn merge_all_due(&self) -> Result<()> {
+        let mut damage = Damage::default();
+        while self.merge_due(&mut damage)? {}
+        damage.into_result()
     }
 }

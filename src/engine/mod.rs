@@ -13,11 +13,12 @@
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
 //! | `search.rs` `frequencies.rs` | one retriever over all parts |
-//! | `checkpoint.rs` `flush.rs` `merge.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
+//! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
 
 mod background;
 mod batch;
+mod buried;
 mod checkpoint;
 mod commit;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod patch;
 mod policy;
 mod replay;
 mod resolve;
+mod rewrite;
 mod search;
 mod segments;
 mod snapshot;
@@ -53,9 +55,11 @@ use crate::document::{Document, Patch};
 use crate::error::{Error, Result};
 use crate::io::{Directory, FsDirectory};
 use crate::options::{Durability, Options, Schema};
+use background::Damage;
 use batch::Staged;
 use commit::Request;
 use core::{Core, Published};
+use policy::Field;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -264,25 +268,19 @@ impl Database {
     /// Carries out merges that are due until none is. With [`Options::background`] a thread does so by itself.
     pub fn merge(&self) -> Result<()> {
         self.core.writable(&self.core.writer.lock())?;
-        while self.core.merge_due()? {}
-        Ok(())
+        self.core.merge_all_due()
     }
 
     /// Leaves one segment a collection, no tombstones and no unreachable file. O(documents). Commits go on meanwhile.
+    ///
+    /// A collection with damaged files is passed over and stays as it was; the others are compacted, and then the first damage is the error.
     pub fn compact(&self) -> Result<()> {
         self.core.checkpoint()?;
         let _merging = self.core.merging.lock();
-        loop {
-            let (version, catalog) = {
-                let w = self.core.writer.lock();
-                (w.version.clone(), w.catalog.clone())
-            };
-            match policy::whole(&version, &catalog) {
-                Some(plan) => drop(self.core.merge(&plan)?),
-                None => break,
-            }
-        }
-        self.core.wait_for_garbage()
+        let mut damage = Damage::default();
+        while self.core.merge_pass(&mut damage, policy::whole)? {}
+        self.core.wait_for_garbage()?;
+        damage.into_result()
     }
 
     /// Bytes of all files of the database.
@@ -349,15 +347,14 @@ impl Core {
     fn fold(&self) -> Result<()> {
         let _merging = self.merging.lock();
         let mut budget = 2 * self.bytes_flushed.load(Ordering::Relaxed);
-        loop {
-            let (version, catalog) = {
-                let w = self.writer.lock();
-                (w.version.clone(), w.catalog.clone())
-            };
-            let Some(plan) = policy::fold(&version, &catalog, budget) else { return Ok(()) };
-            budget -= plan.inputs.iter().map(|s| s.entry.length).sum::<u64>();
-            self.merge(&plan)?;
-        }
+        let mut damage = Damage::default();
+        let within = |field: Field<'_>, budget: &mut u64| {
+            let plans = policy::fold(field, *budget);
+            *budget -= plans.iter().flat_map(|p| &p.inputs).map(|s| s.entry.length).sum::<u64>();
+            plans
+        };
+        while self.merge_pass(&mut damage, |field| within(field, &mut budget))? {}
+        damage.into_result()
     }
 
     /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.

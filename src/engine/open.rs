@@ -7,16 +7,16 @@ use super::core::{Core, Published, Writer};
 use super::create::{Found, look};
 use super::files::Files;
 use super::replay;
-use super::segments::{SegmentFile, SegmentHandle};
+use super::segments::OpenFiles;
 use super::version::{Catalog, CollectionSegments, Version};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
-use crate::ids::{Generation, Lsn, Uuid};
+use crate::ids::{Generation, Lsn};
 use crate::io::names;
 use crate::io::{Directory, LockGuard, LockMode};
 use crate::manifest::{HeadVerdict, HeadView, Publisher, read_head, read_manifest};
 use crate::memtable::{Memtable, Totals};
-use crate::options::{IoMode, Options};
+use crate::options::Options;
 use crate::wal::{Recovered, Tail, Witness, recover};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -187,25 +187,21 @@ fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded>
     let manifest = read_manifest(dir, head)?;
     let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
     let catalog = Catalog::of(&manifest);
-    let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;
-    let (catalog, mut replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    let mut files = OpenFiles::new(dir, head.database, options.io_mode);
+    let mut version = version(&mut files, head.generation, manifest)?;
+    let (catalog, mut replayed) = replay::replay(dir, head.database, &mut files, &mut version, catalog, &recovered.records)?;
     // Records of a kind that may be skipped have an lsn too, which no other record may get.
     replayed.lsn = replayed.lsn.max(recovered.last_lsn);
     Ok(Loaded { view, version, catalog, replayed, recovered })
 }
 
 /// The version that a manifest names. Opens every file, reads no segment.
-pub(crate) fn version(dir: &dyn Directory, database: Uuid, generation: Generation, manifest: Manifest, mode: IoMode) -> Result<Version> {
-    let mut files: BTreeMap<u64, Arc<SegmentFile>> = BTreeMap::new();
+pub(crate) fn version(files: &mut OpenFiles<'_>, generation: Generation, manifest: Manifest) -> Result<Version> {
     let mut collections = BTreeMap::new();
     for c in &manifest.collections {
         let mut segments = Vec::with_capacity(c.segments.len());
         for entry in &c.segments {
-            let file = match files.get(&entry.file) {
-                Some(file) => file.clone(),
-                None => files.entry(entry.file).or_insert(SegmentFile::open(dir, entry.file, mode)?).clone(),
-            };
-            segments.push(SegmentHandle::new(dir, database, file, entry.clone(), Lsn(0), manifest.applied_lsn)?);
+            segments.push(files.handle(entry, Lsn(0), manifest.applied_lsn)?);
         }
         let totals = Totals { documents: c.documents, tokens: c.tokens, vectors: c.vectors };
         collections.insert(c.incarnation, Arc::new(CollectionSegments { totals, segments }));
