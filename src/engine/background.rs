@@ -1,14 +1,16 @@
-//! The thread that flushes and merges, and what commits do when there is none.
+//! The threads that flush and merge, and that sync by intervals; and what commits do when there are none.
 
 use super::core::Core;
+use super::events;
+use super::health::BackgroundError;
 use super::merge::Plan;
 use super::policy::{self, Field};
 use crate::error::{Error, Result};
 use crate::ids::Incarnation;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, OnceLock, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,10 +30,17 @@ pub(crate) struct Background {
     wake: Condvar,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread that keeps the intervals: a long merge must not make it late. Started with the first promise.
+    syncer: Mutex<Option<JoinHandle<()>>>,
+    sync_called: Mutex<bool>,
+    sync_wake: Condvar,
+    core: OnceLock<Weak<Core>>,
     /// The shortest interval within which a commit was promised to be synced, if one was.
     interval: Mutex<Option<Duration>>,
-    /// Why the last background work failed; the next commit or `health` tells.
+    /// Why the last background work failed, until somebody takes it.
     last_error: Mutex<Option<Error>>,
+    /// The same for `health`, until all background work was done once.
+    last_failure: Mutex<Option<BackgroundError>>,
 }
 
 impl Background {
@@ -47,9 +56,52 @@ impl Background {
         if shortest.is_none_or(|shortest| interval < shortest) {
             *shortest = Some(interval);
             drop(shortest);
+            self.start_syncer();
             // The thread may be in a longer sleep.
-            self.call();
+            self.call_syncer();
         }
+    }
+
+    fn call_syncer(&self) {
+        *self.sync_called.lock() = true;
+        self.sync_wake.notify_one();
+    }
+
+    /// Starts the thread that keeps the intervals, if there is to be one. Without it the other one does so, between two merges.
+    fn start_syncer(&self) {
+        let mut syncer = self.syncer.lock();
+        let Some(core) = self.core.get().filter(|_| syncer.is_none()).cloned() else { return };
+        let run = move || {
+            while let Some(core) = core.upgrade() {
+                let background = &core.background;
+                if background.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let synced = catch_unwind(AssertUnwindSafe(|| core.sync_promised()));
+                let synced = synced.unwrap_or_else(|_| Err(core.writer.lock().poison("a sync in the background panicked".into())));
+                synced.unwrap_or_else(|e| background.failed(e));
+                let waiting = core.clone();
+                drop(core);
+                let background = &waiting.background;
+                wait(&background.sync_called, &background.sync_wake, background.pause());
+            }
+        };
+        match std::thread::Builder::new().name("triune-sync".into()).spawn(run) {
+            Ok(thread) => *syncer = Some(thread),
+            Err(e) => self.failed(Error::io("starting the thread that syncs", e)),
+        }
+    }
+
+    /// Keeps a failure that no caller is told of.
+    pub(crate) fn failed(&self, error: Error) {
+        events::failed_in_background(&error);
+        *self.last_failure.lock() = Some(BackgroundError::now(&error));
+        *self.last_error.lock() = Some(error);
+    }
+
+    /// The last failure since all work was done.
+    pub(crate) fn last_failure(&self) -> Option<BackgroundError> {
+        self.last_failure.lock().clone()
     }
 
     fn pause(&self) -> Duration {
@@ -68,8 +120,10 @@ impl Background {
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.call();
-        if let Some(thread) = self.thread.lock().take() {
-            // The thread catches panics; whatever ends it all the same must not keep a database from closing.
+        self.call_syncer();
+        let threads = [self.thread.lock().take(), self.syncer.lock().take()];
+        for thread in threads.into_iter().flatten() {
+            // The threads catch panics; whatever ends one all the same must not keep a database from closing.
             let _ = thread.join();
         }
         self.stop.store(false, Ordering::Relaxed);
@@ -80,13 +134,15 @@ impl Background {
         self.last_error.lock().take()
     }
 
-    fn wait(&self, at_most: Duration) {
-        let mut called = self.called.lock();
-        if !*called {
-            self.wake.wait_for(&mut called, at_most);
-        }
-        *called = false;
+}
+
+/// Sleeps until called, or for `at_most`.
+fn wait(called: &Mutex<bool>, wake: &Condvar, at_most: Duration) {
+    let mut called = called.lock();
+    if !*called {
+        wake.wait_for(&mut called, at_most);
     }
+    *called = false;
 }
 
 /// Collections that a series of merges found damaged, and the first damage.
@@ -107,6 +163,7 @@ impl Core {
     /// Starts the thread.
     pub(crate) fn start_background(self: &Arc<Core>) -> Result<()> {
         let core = Arc::downgrade(self);
+        let _ = self.background.core.set(core.clone());
         let run = move || {
             while let Some(core) = core.upgrade() {
                 if core.background.stop.load(Ordering::Relaxed) {
@@ -116,12 +173,13 @@ impl Core {
                 let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
                 let done =
                     done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())));
-                if let Err(e) = done {
-                    *core.background.last_error.lock() = Some(e);
+                match done {
+                    Ok(()) => *core.background.last_failure.lock() = None,
+                    Err(e) => core.background.failed(e),
                 }
                 let waiting = core.clone();
                 drop(core);
-                waiting.background.wait(waiting.background.pause());
+                wait(&waiting.background.called, &waiting.background.wake, IDLE);
             }
         };
         let thread = std::thread::Builder::new().name("triune".into()).spawn(run);
@@ -129,8 +187,8 @@ impl Core {
         Ok(())
     }
 
-    /// What is due now: an interval's sync, flushes, merges.
-    fn background_work(&self) -> Result<()> {
+    /// Syncs what was committed since the last sync, when a commit was promised one.
+    fn sync_promised(&self) -> Result<()> {
         if self.background.interval.lock().is_some() {
             let mut w = self.writer.lock();
             if w.poisoned.is_none() && w.wal.as_ref().is_some_and(|wal| wal.unsynced_bytes() > 0) {
@@ -138,6 +196,19 @@ impl Core {
                 self.witness(&mut w);
             }
         }
+        Ok(())
+    }
+
+    /// Lets a panic stop the writer before it goes on to the caller: nobody knows what was left halfway.
+    pub(crate) fn guarded<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
+        catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
+            self.writer.lock().poison(what.into());
+            resume_unwind(panic)
+        })
+    }
+
+    /// What is due now: flushes, merges.
+    fn background_work(&self) -> Result<()> {
         if self.writer.lock().poisoned.is_some() {
             return Ok(());
         }
@@ -182,21 +253,35 @@ impl Core {
 
     /// After a commit: freeze a full memtable, and let the thread flush it, or flush it here when there is no thread or it lags behind.
     pub(crate) fn after_commit(&self) {
+        // What is published says enough: the writer's lock would keep the next group waiting.
         let (full, waiting) = {
-            let w = self.writer.lock();
-            let log_bytes = w.wal.as_ref().map_or(0, |wal| wal.end_offset());
-            let full = w.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes;
-            (full && self.writable(&w).is_ok(), w.version.frozen.len())
+            let shown = self.published.read();
+            let log_bytes = self.log_bytes.load(Ordering::Relaxed);
+            (shown.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes, shown.version.frozen.len())
         };
         // A landed batch freezes what was before it, however little that was.
         let left = waiting > 0 && !self.options.background;
         if !full && !left {
             return;
         }
-        let result = if left && !full {
+        if self.writable(&self.writer.lock()).is_err() {
+            return;
+        }
+        let result = self.guarded("a checkpoint or merge panicked", || self.relieve(full, left, waiting));
+        // The commit itself is durable and was answered; what went wrong here is told by the next call that needs it done, and by `health`.
+        match result {
+            Ok(true) => *self.background.last_failure.lock() = None,
+            Ok(false) => {}
+            Err(e) => self.background.failed(e),
+        }
+    }
+
+    /// Freezes, flushes or merges what [`Core::after_commit`] found. Whether all of it is done.
+    fn relieve(&self, full: bool, left: bool, waiting: usize) -> Result<bool> {
+        if left && !full {
             // Whoever holds it is flushing or publishing; a commit does not wait for that only to look for what is left. The next one looks again.
-            let Some(_maintenance) = self.maintenance.try_lock() else { return };
-            self.flush_frozen()
+            let Some(_maintenance) = self.maintenance.try_lock() else { return Ok(false) };
+            self.flush_frozen().map(|()| true)
         } else if self.options.background && waiting == 0 {
             let mut w = self.writer.lock();
             let again = w.wal.as_ref().is_some_and(|wal| wal.end_offset() >= self.options.wal_bytes)
@@ -204,13 +289,13 @@ impl Core {
             let result = if again && w.version.frozen.is_empty() { self.freeze(&mut w) } else { Ok(()) };
             drop(w);
             self.background.call();
-            result
+            result.map(|()| false)
         } else {
-            self.checkpoint().and_then(|()| if self.options.background { Ok(()) } else { self.merge_all_due() })
-        };
-        // The commit itself is durable and was answered; what went wrong here is told by the next call that needs it done.
-        if let Err(e) = result {
-            *self.background.last_error.lock() = Some(e);
+            self.checkpoint()?;
+            if self.options.background {
+                return Ok(false);
+            }
+            self.merge_all_due().map(|()| true)
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::buried::Tombstones;
 use super::core::{Core, Writer};
+use super::events::{self, Timer};
 use super::files::NewFile;
 use super::flush::{self, Flushed};
 use super::segments::{SegmentFile, SegmentHandle};
@@ -34,11 +35,17 @@ impl Core {
     /// Brings everything committed so far into segments. On a full disk the spare room is given for it, since it frees logs and files.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let _maintenance = self.maintenance.lock();
-        let result = self.checkpoint_once();
+        self.with_spare_room(|| self.checkpoint_once())
+    }
+
+    /// Tries once more with the room of the ballast when the disk is full: what is done here frees logs and files. The caller holds
+    /// `maintenance`.
+    fn with_spare_room(&self, act: impl Fn() -> Result<()>) -> Result<()> {
+        let result = act();
         if !matches!(result, Err(Error::DiskFull(_))) || self.writer.lock().poisoned.is_some() || !self.give_up_ballast() {
             return result;
         }
-        self.checkpoint_once().inspect_err(|_| self.refill_ballast())
+        act().inspect_err(|_| self.refill_ballast())
     }
 
     fn checkpoint_once(&self) -> Result<()> {
@@ -51,7 +58,7 @@ impl Core {
                 self.freeze(&mut w)?;
             }
         }
-        self.flush_frozen()
+        self.flush_once()
     }
 
     /// The end of a recovery: what was replayed goes into fresh, synced files, named together with a new log.
@@ -104,8 +111,13 @@ impl Core {
         Ok(())
     }
 
-    /// Flushes every frozen memtable. The caller holds `maintenance`.
+    /// Flushes every frozen memtable, with the spare room when the disk is full. The caller holds `maintenance`.
     pub(crate) fn flush_frozen(&self) -> Result<()> {
+        self.with_spare_room(|| self.flush_once())
+    }
+
+    fn flush_once(&self) -> Result<()> {
+        let _span = events::checkpoint_span();
         match self.prepare()? {
             Some(prepared) => self.install(prepared, None),
             None => Ok(()),
@@ -175,6 +187,7 @@ impl Core {
     }
 
     fn flush_one(&self, frozen: &Frozen, lsn: Lsn, live: &BTreeSet<Incarnation>, prepared: &mut Prepared) -> Result<()> {
+        let timer = Timer::start();
         let any = frozen.memtable.collections().iter().any(|(i, m)| live.contains(i) && m.totals(lsn).documents > 0);
         if !any {
             return Ok(());
@@ -184,6 +197,8 @@ impl Core {
         let flushed = flush::write_memtable(file, self.database, &frozen.memtable, lsn, |i| live.contains(&i))?;
         file.sync()?;
         let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
+        let rows = flushed.iter().map(|f| f.entry.rows).sum();
+        events::flushed(file.number(), flushed.len(), rows, flushed.iter().map(|f| f.entry.length).sum(), timer);
         for f in flushed {
             self.bytes_flushed.fetch_add(f.entry.length, std::sync::atomic::Ordering::Relaxed);
             let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), Lsn(0), lsn);
@@ -202,12 +217,16 @@ impl Core {
                 return Err(e);
             }
         };
+        let (applied, vanished) = (prepared.manifest.applied_lsn, prepared.vanished.len());
+        let segments = prepared.manifest.collections.iter().map(|c| c.segments.len()).sum();
         let mut w = self.writer.lock();
         self.swap(&mut w, prepared, generation).map_err(|e| w.poison(format!("following a published checkpoint failed: {e}")))?;
         self.publish(&w);
         drop(w);
+        events::checkpointed(generation.0, applied, segments, vanished);
         self.refill_ballast();
-        self.collect_garbage().map(drop)
+        self.collect_garbage_or_tell();
+        Ok(())
     }
 
     /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.

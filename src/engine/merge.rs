@@ -8,6 +8,7 @@
 use super::buried::Tombstones;
 use super::checkpoint::same_place;
 use super::core::Core;
+use super::events::{self, Timer};
 use super::rewrite::{Rewriter, Rewritten};
 use super::segments::SegmentHandle;
 use super::version::{CollectionInfo, CollectionSegments};
@@ -63,6 +64,8 @@ impl Core {
     }
 
     fn rewrite_and_publish(&self, plans: &[Plan], rewriter: &mut Rewriter<'_>) -> Result<Passed> {
+        let _span = events::merge_span(plans.len());
+        let timer = Timer::start();
         let mut passed = Passed::default();
         for plan in plans {
             match rewriter.write(plan) {
@@ -91,7 +94,10 @@ impl Core {
         };
         passed.merged = rewritten.len();
         self.follow(&rewritten, manifest, generation)?;
-        self.collect_garbage()?;
+        let new = || rewritten.iter().filter_map(|r| r.handle.as_ref());
+        let rows = new().map(|h| h.entry.rows).sum();
+        events::merged(passed.merged, new().count(), rows, new().map(|h| h.entry.length).sum(), timer);
+        self.collect_garbage_or_tell();
         Ok(passed)
     }
 
