@@ -10,8 +10,8 @@ use crate::ids::Incarnation;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ pub(crate) struct Background {
     last_error: Mutex<Option<Error>>,
     /// The same for `health`, until all background work was done once.
     last_failure: Mutex<Option<BackgroundError>>,
+    failures: AtomicU64,
 }
 
 impl Background {
@@ -95,8 +96,22 @@ impl Background {
     /// Keeps a failure that no caller is told of.
     pub(crate) fn failed(&self, error: Error) {
         events::failed_in_background(&error);
+        self.failures.fetch_add(1, Ordering::Relaxed);
         *self.last_failure.lock() = Some(BackgroundError::now(&error));
         *self.last_error.lock() = Some(error);
+    }
+
+    /// Carries out work. When it says that nothing is left, and nothing failed on the way, the failures before it are over.
+    fn attempt(&self, work: impl FnOnce() -> Result<bool>) {
+        let before = self.failures.load(Ordering::Relaxed);
+        match work() {
+            Ok(done) => {
+                if done && self.failures.load(Ordering::Relaxed) == before {
+                    *self.last_failure.lock() = None;
+                }
+            }
+            Err(e) => self.failed(e),
+        }
     }
 
     /// The last failure since all work was done.
@@ -133,7 +148,6 @@ impl Background {
     pub(crate) fn take_error(&self) -> Option<Error> {
         self.last_error.lock().take()
     }
-
 }
 
 /// Sleeps until called, or for `at_most`.
@@ -170,13 +184,10 @@ impl Core {
                     return;
                 }
                 // A panic stops the writer: a checkpoint or merge may have been left halfway. The thread goes on, so that closing finds it.
-                let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
-                let done =
-                    done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())));
-                match done {
-                    Ok(()) => *core.background.last_failure.lock() = None,
-                    Err(e) => core.background.failed(e),
-                }
+                core.background.attempt(|| {
+                    let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
+                    done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())))
+                });
                 let waiting = core.clone();
                 drop(core);
                 wait(&waiting.background.called, &waiting.background.wake, IDLE);
@@ -207,10 +218,10 @@ impl Core {
         })
     }
 
-    /// What is due now: flushes, merges.
-    fn background_work(&self) -> Result<()> {
+    /// What is due now: flushes, merges, garbage that had to wait. Whether all of it is done.
+    fn background_work(&self) -> Result<bool> {
         if self.writer.lock().poisoned.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         {
             let _maintenance = self.maintenance.lock();
@@ -221,7 +232,11 @@ impl Core {
             let _maintenance = self.maintenance.lock();
             self.flush_frozen()?;
         }
-        damage.into_result()
+        if self.files.is_waiting() {
+            let _maintenance = self.maintenance.lock();
+            self.collect_garbage_or_tell();
+        }
+        damage.into_result().map(|()| true)
     }
 
     /// Carries out a pass of merges that are due. False when none was.
@@ -267,13 +282,8 @@ impl Core {
         if self.writable(&self.writer.lock()).is_err() {
             return;
         }
-        let result = self.guarded("a checkpoint or merge panicked", || self.relieve(full, left, waiting));
         // The commit itself is durable and was answered; what went wrong here is told by the next call that needs it done, and by `health`.
-        match result {
-            Ok(true) => *self.background.last_failure.lock() = None,
-            Ok(false) => {}
-            Err(e) => self.background.failed(e),
-        }
+        self.background.attempt(|| self.guarded("a checkpoint or merge panicked", || self.relieve(full, left, waiting)));
     }
 
     /// Freezes, flushes or merges what [`Core::after_commit`] found. Whether all of it is done.

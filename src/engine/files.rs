@@ -17,6 +17,8 @@ pub(crate) struct Files {
     in_progress: Arc<Mutex<BTreeSet<FileName>>>,
     /// Whether the last collection gave way to a process that was opening the database.
     delayed: AtomicBool,
+    /// Whether the last collection failed.
+    failed: AtomicBool,
 }
 
 /// Files that nothing reaches.
@@ -77,7 +79,13 @@ impl Files {
     /// Numbers start above every number among the names present: what is named is present, so no name is used twice.
     pub(crate) fn new(dir: Arc<dyn Directory>, present: &[String]) -> Files {
         let greatest = present.iter().filter_map(|n| FileName::parse(n)).map(FileName::number).max().unwrap_or(0);
-        Files { dir, next: AtomicU64::new(greatest + 1), in_progress: Arc::default(), delayed: AtomicBool::new(false) }
+        Files {
+            dir,
+            next: AtomicU64::new(greatest + 1),
+            in_progress: Arc::default(),
+            delayed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        }
     }
 
     /// The next number.
@@ -115,6 +123,12 @@ impl Files {
     /// Unlinks every numbered file that neither `reachable` names nor an operation in progress has made. Returns false when `reachable` says
     /// that nothing may go, or when a process that is opening the database holds the files: a later call tries again.
     pub(crate) fn collect(&self, reachable: impl FnOnce() -> Option<BTreeSet<FileName>>) -> Result<bool> {
+        let collected = self.collect_once(reachable);
+        self.failed.store(collected.is_err(), Ordering::Relaxed);
+        collected
+    }
+
+    fn collect_once(&self, reachable: impl FnOnce() -> Option<BTreeSet<FileName>>) -> Result<bool> {
         let lock = self.dir.try_lock(names::HEAD, LockMode::Exclusive).map_err(|e| Error::io("locking HEAD to remove files", e))?;
         self.delayed.store(lock.is_none(), Ordering::Relaxed);
         let Some(_exclusive) = lock else {
@@ -156,6 +170,11 @@ impl Files {
             }
         }
         Ok(garbage)
+    }
+
+    /// Whether a collection is to be tried again.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_delayed() || self.failed.load(Ordering::Relaxed)
     }
 
     /// Whether garbage waits because a process was opening the database.

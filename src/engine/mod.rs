@@ -374,7 +374,9 @@ impl Core {
                 self.collect_garbage().map(drop)
             });
             return tidied.map_err(|e| {
-                e.noting("every commit is in the files and the next open replays nothing; only folding small segments or removing files failed")
+                e.noting(
+                    "every commit is in the files and the next open replays nothing; only folding small segments or removing files failed",
+                )
             });
         }
         Ok(())

@@ -133,7 +133,7 @@ fn tell(loaded: &Loaded, timer: Timer) {
         Tail::Torn { bytes, dropped_records, .. } => Some((*bytes, *dropped_records)),
     };
     let replayed = loaded.recovered.records.len() as u64;
-    events::opened(loaded.replayed.lsn, replayed, dropped, loaded.catalog.collections.len(), timer);
+    events::opened(loaded.replayed.lsn, replayed, dropped, loaded.catalog.collections.size(), timer);
 }
 
 /// Loads until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile.

@@ -56,7 +56,12 @@ impl Snapshot {
     /// One collection.
     pub fn collection(&self, name: &str) -> Result<Collection> {
         let info = self.catalog.collections.get(name).ok_or_else(|| no_collection(name))?;
-        Ok(Collection { name: name.into(), info: info.clone(), parts: self.version.parts(info.incarnation, self.lsn), _pin: self.pin.clone() })
+        Ok(Collection {
+            name: name.into(),
+            info: info.clone(),
+            parts: self.version.parts(info.incarnation, self.lsn),
+            _pin: self.pin.clone(),
+        })
     }
 }
 
