@@ -30,19 +30,19 @@ impl<'a> Tombstones<'a> {
 
     /// Writes whole again what still counts in a file of which more than half is stale, so that the file can go.
     pub(crate) fn rewrite_stale_files(&mut self, version: &Version) {
-        let changed: BTreeSet<(u64, u64)> =
-            version.segments().filter(|s| s.log.between(Lsn(0), self.lsn).documents > 0).map(|s| (s.entry.file, s.entry.offset)).collect();
-        if changed.is_empty() {
+        let dead: BTreeMap<(u64, u64), u64> = version.segments().map(|s| ((s.entry.file, s.entry.offset), s.dead_rows(self.lsn))).collect();
+        let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut changes = false;
+        for segment in version.manifest.collections.iter().flat_map(|c| &c.segments) {
+            let now = dead.get(&(segment.file, segment.offset)).copied().unwrap_or(0);
+            changes |= now > segment.tombstones.as_ref().map_or(0, |t| t.dead);
+            if let Some(t) = &segment.tombstones {
+                *kept.entry(t.file).or_default() += if t.dead == now { t.length } else { 0 };
+            }
+        }
+        if !changes {
             // Nothing is written anyway.
             return;
-        }
-        let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
-        for segment in version.manifest.collections.iter().flat_map(|c| &c.segments) {
-            let Some(t) = &segment.tombstones else { continue };
-            let kept = kept.entry(t.file).or_default();
-            if !changed.contains(&(segment.file, segment.offset)) {
-                *kept += t.length;
-            }
         }
         // A length that cannot be read is no reason to fail a checkpoint: the file stays as it is.
         let length = |file: u64| self.core.dir.open(&FileName::Tombstones(file).to_string()).and_then(|f| f.len()).unwrap_or(0);

@@ -135,7 +135,7 @@ fn fits(segments: &[Arc<SegmentHandle>]) -> bool {
 impl SegmentHandle {
     /// Rows that died by `applied`, which are those that a merge drops: counting later deaths, a merge would be due again as soon as it is
     /// done, for ever.
-    fn dead_rows(&self, applied: Lsn) -> u64 {
+    pub(crate) fn dead_rows(&self, applied: Lsn) -> u64 {
         let stored = self.entry.tombstones.as_ref().map_or(0, |t| t.dead);
         stored + self.log.between(Lsn(0), applied).documents
     }
