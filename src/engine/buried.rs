@@ -5,7 +5,7 @@ use super::files::Claim;
 use super::frequencies;
 use super::segments::SegmentHandle;
 use super::version::{CollectionInfo, Version};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::manifest::{SegmentEntry, TombstoneEntry};
 use crate::ids::Lsn;
 use crate::io::names::FileName;
@@ -52,10 +52,19 @@ impl<'a> Tombstones<'a> {
     /// Makes the entry name exactly the rows that died at or before the lsn.
     pub(crate) fn bring_up(&mut self, entry: &mut SegmentEntry, handle: &SegmentHandle, info: &CollectionInfo) -> Result<()> {
         let stale = entry.tombstones.as_ref().is_some_and(|t| self.stale.contains(&t.file));
-        if !stale && handle.log.between(Lsn(0), self.lsn).documents == 0 {
+        let died = handle.log.between(Lsn(0), self.lsn).documents > 0;
+        if !died && !stale {
             // No row died since the handle was opened, so what is stored holds.
             return Ok(());
         }
+        match self.renew(entry, handle, info, stale) {
+            // A damaged segment in which nothing changes keeps no checkpoint from being made; its file of tombstones stays.
+            Err(Error::Corrupt(_)) if !died => Ok(()),
+            renewed => renewed,
+        }
+    }
+
+    fn renew(&mut self, entry: &mut SegmentEntry, handle: &SegmentHandle, info: &CollectionInfo, stale: bool) -> Result<()> {
         let rooms = handle.rooms()?;
         let mut dead = RoaringBitmap::new();
         rooms.deaths.for_each(self.lsn, |row, _| {

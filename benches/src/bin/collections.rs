@@ -7,7 +7,7 @@
 
 use clap::Parser;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use triune::{Database, Document, Metadata, Schema, Search, WriteBatch};
 use triune_benches::{Failure, Timings};
 
@@ -111,12 +111,13 @@ fn touch(db: &Database) -> Result<(), Failure> {
 
 /// Opens, searches the middle collection, counts descriptors.
 fn measure(state: &str, path: &Path, arguments: &Arguments, opens: usize) -> Result<(), Failure> {
-    let [mut open, mut answer, mut both, mut reading] = std::array::from_fn(|_| Timings::default());
+    let [mut open, mut on_core, mut answer, mut both, mut reading] = std::array::from_fn(|_| Timings::default());
     let mut descriptors = 0;
     for _ in 0..opens {
         let before = open_descriptors();
-        let start = Instant::now();
+        let (start, core) = (Instant::now(), on_core_so_far());
         let db = open.time(|| Database::open(path))?;
+        on_core.push(on_core_so_far().saturating_sub(core));
         answer.time(|| first_answer(&db, arguments))?;
         both.push(start.elapsed());
         descriptors = open_descriptors() - before;
@@ -126,6 +127,7 @@ fn measure(state: &str, path: &Path, arguments: &Arguments, opens: usize) -> Res
     }
     println!("{state}:");
     println!("  open                {}", open.summary());
+    println!("  of it on a core     {}", on_core.summary());
     println!("  the first answer    {}", answer.summary());
     println!("  both                {}", both.summary());
     println!("  open for reading    {}", reading.summary());
@@ -147,6 +149,12 @@ fn first_answer(db: &Database, arguments: &Arguments) -> Result<(), Failure> {
         3 => Ok(()),
         n => Err(format!("{n} hits, not 3").into()),
     }
+}
+
+/// How long this thread has run, which a busy machine does not change; nothing where the system does not say.
+fn on_core_so_far() -> Duration {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(times.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
 fn open_descriptors() -> usize {

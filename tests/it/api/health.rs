@@ -3,7 +3,7 @@
 use super::{doc, fresh, main_of, options, put, refused};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use triune::io::sim::FailureKind;
+use triune::io::sim::{FailureKind, Operation};
 use triune::io::{Directory, LockMode, SimDirectory};
 use triune::{Database, Durability, ErrorCode, Options, Schema, WriteBatch};
 
@@ -132,4 +132,35 @@ fn a_writer_that_stopped_says_why() {
     disk.fail_from(disk.operations(), FailureKind::Eio);
     refused(db.put("main", vec![doc("b", "")]), ErrorCode::OutcomeUnknown, &[]);
     assert!(db.health().unwrap().poisoned.is_some());
+}
+
+/// A database whose checkpoint is to remove a file, and the operation that does so.
+fn before_an_unlink() -> (SimDirectory, Database, usize) {
+    let (disk, db) = fresh();
+    put(&db, vec![doc("a", "red fox")]);
+    let start = disk.operations();
+    db.checkpoint().unwrap();
+    let unlink = disk.trace()[start..].iter().position(|o| matches!(o, Operation::Unlink { .. })).unwrap();
+    let (disk, db) = fresh();
+    put(&db, vec![doc("a", "red fox")]);
+    let at = disk.operations() + unlink;
+    (disk, db, at)
+}
+
+#[test]
+fn a_checkpoint_that_cannot_remove_files_is_made_and_health_tells() {
+    let (disk, db, unlink) = before_an_unlink();
+    disk.fail(unlink, FailureKind::Eio);
+    db.checkpoint().unwrap();
+    let health = db.health().unwrap();
+    assert_eq!(health.background_error.unwrap().code, ErrorCode::Io);
+    assert!(health.garbage.files > 0 && !health.garbage.delayed_by_reader);
+    assert_eq!(main_of(&db).stats().unwrap().segments, 1);
+
+    // A close that cannot is an error that says what stands.
+    let (disk, db, unlink) = before_an_unlink();
+    disk.fail_from(unlink, FailureKind::Eio);
+    refused(db.close(), ErrorCode::Io, &["removing", "every commit is in the files"]);
+    let db = Database::open_with(Arc::new(disk.after_kill()), options()).unwrap();
+    assert_eq!((main_of(&db).count(), db.recovery().replayed_commits), (1, 0));
 }

@@ -192,3 +192,26 @@ fn a_panic_in_a_callers_checkpoint_stops_the_writer() {
     drop(db);
     assert_eq!(main_of(&try_open(&disk).unwrap()).count(), 1);
 }
+
+#[test]
+fn a_damaged_segment_in_which_nothing_changes_keeps_no_checkpoint_from_being_made() {
+    let disk = SimDirectory::new();
+    let db = with_collections(&disk, 5);
+    let file = files(&disk, "s-").pop().unwrap();
+    for_all(&db, 5, |b, c| {
+        b.delete(c, vec!["0".into()]);
+    });
+    drop(db);
+    // The end of the last segment, the fifth collection's.
+    let mut bytes = disk.read_file(&file).unwrap();
+    let last = bytes.len() - 16;
+    bytes[last..].fill(0x5a);
+    disk.write_file(&file, bytes);
+    let db = try_open(&disk).unwrap();
+    refused(db.snapshot().collection(&name(4)).unwrap().get("2"), ErrorCode::Corrupt, &[&file]);
+    for_all(&db, 4, |b, c| {
+        b.delete(c, vec!["1".into()]);
+    });
+    assert_eq!(files(&disk, "d-").len(), 2, "its tombstones stay where they were");
+    assert_eq!(db.snapshot().collection(&name(3)).unwrap().count(), 2);
+}
