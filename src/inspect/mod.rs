@@ -19,6 +19,7 @@
 
 mod ballast;
 mod findings;
+mod fsck;
 mod head;
 mod lock;
 mod log;
@@ -27,6 +28,8 @@ mod segments;
 mod survey;
 mod tombstones;
 mod witness;
+
+pub use fsck::{Finding, FindingCode, FsckOptions, FsckProgress, FsckReport, FsckWatch, Severity, fsck, fsck_directory};
 
 use crate::error::{Error, Result};
 use crate::io::names::{self, FileName};
