@@ -1,11 +1,11 @@
-//! The levels above 0: segment by segment, on files that are open.
+//! The levels above 0: segment by segment, on files that are open, and then what the commits of the log make of them.
 
-use super::bytes;
 use super::codes::FindingCode as Code;
+use super::live::Live;
 use super::report::{Finding, FsckReport, finding_of};
-use super::small;
+use super::segment::{self, Facts};
 use super::state::{NamedSegment, State};
-use super::{FsckOptions, FsckProgress};
+use super::{FsckOptions, FsckProgress, bytes, queries, small, totals};
 use crate::error::{Error, Result};
 use crate::format::segment::{SectionEntry, SectionKind};
 use crate::io::names::FileName;
@@ -15,12 +15,32 @@ use std::collections::BTreeSet;
 /// Checks everything that the options ask for.
 pub(super) fn run(state: &State, options: &FsckOptions, report: &mut FsckReport) -> Result<()> {
     small::tombstones(state, report);
-    let sound = || state.segments.iter().filter(|s| s.sound);
-    let mut progress = Progress::new(options, sound().map(|s| s.entry.length).sum());
-    for segment in sound() {
-        let Some(Ok(reader)) = state.reader(segment) else { continue };
+    let sound = state.segments.iter().filter(|s| s.sound);
+    let mut progress = Progress::new(options, sound.map(|s| s.entry.length).sum());
+    let mut live = Live::new(state);
+    let mut facts: Vec<Option<Facts>> = Vec::with_capacity(state.segments.len());
+    for segment in &state.segments {
+        // A segment whose frame cannot be read was noted when it was opened.
+        let reader = if segment.sound { state.reader(segment).and_then(Result::ok) } else { None };
+        let Some(reader) = reader else {
+            facts.push(None);
+            continue;
+        };
         let mut at = At::new(segment, &reader, report);
         bytes::check(state, &reader, &mut at, &mut progress)?;
+        facts.push(match options.level {
+            0 | 1 => None,
+            level => segment::check(state, &live, &reader, level, &mut at, &mut progress)?,
+        });
+    }
+    if options.level < 2 {
+        return Ok(());
+    }
+    totals::check(state, &facts, report);
+    live.replay(state, &facts, report)?;
+    live.check_ids(state, report)?;
+    if options.level >= 3 {
+        queries::check(state, &live, report, &mut progress)?;
     }
     Ok(())
 }
@@ -96,4 +116,14 @@ impl<'a> At<'a> {
 /// The name of a section for people, also when this version does not know it.
 pub(super) fn section_name(entry: &SectionEntry) -> String {
     SectionKind::from_number(entry.kind.get()).map_or_else(|| format!("kind {}", entry.kind), |kind| kind.name().to_string())
+}
+
+/// The beginning of a long description.
+pub(super) fn shortened(mut what: String) -> String {
+    const MOST: usize = 400;
+    if let Some((end, _)) = what.char_indices().nth(MOST) {
+        what.truncate(end);
+        what.push('…');
+    }
+    what
 }

@@ -18,16 +18,27 @@
 //! | --- | --- |
 //! | `codes.rs` `report.rs` | what can be found, and what was |
 //! | `state.rs` `names.rs` | level 0: the state and the files it names |
-//! | `check.rs` | the levels above it, segment by segment |
+//! | `check.rs` | the levels above it, segment by segment, and where findings belong |
 //! | `bytes.rs` `small.rs` | level 1: checksums and padding |
+//! | `segment.rs` `rows.rs` `vectors.rs` `text.rs` `metadata.rs` `graph.rs` | levels 2 and 3 of a segment, one file a room |
+//! | `totals.rs` `live.rs` `queries.rs` | levels 2 and 3 of a collection: counts, the log, ids; searches |
 
 mod bytes;
 mod check;
 mod codes;
+mod graph;
+mod live;
+mod metadata;
 mod names;
+mod queries;
 mod report;
+mod rows;
+mod segment;
 mod small;
 mod state;
+mod text;
+mod totals;
+mod vectors;
 
 pub use codes::{FindingCode, Severity};
 pub use report::{Finding, FsckReport};

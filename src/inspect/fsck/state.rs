@@ -50,6 +50,8 @@ pub(super) struct State {
     /// Whether every record after the manifest was understood, so that what they did is known.
     pub(super) log_whole: bool,
     pub(super) segments: Vec<NamedSegment>,
+    /// The only collection that is checked, if one was named.
+    pub(super) only: Option<Incarnation>,
     /// Open files by number; one that is missing is not here.
     pub(super) segment_files: BTreeMap<u64, Arc<dyn File>>,
     pub(super) tombstones: BTreeMap<u64, (TombstonesReader, Arc<dyn File>)>,
@@ -70,7 +72,9 @@ impl State {
             report.note(Code::LockMissing, names::LOCK, 0, "the file is missing; an empty file of this name restores it");
         }
         let head = &view.chosen;
-        let manifest = read_manifest(dir, head).map_err(|e| report.error(Code::Manifest, names::HEAD, &e)).ok();
+        let manifest = read_manifest(dir, head)
+            .map_err(|e| report.error(Code::Manifest, &FileName::Manifest(head.manifest_number).to_string(), &e))
+            .ok();
         let log = FileName::Wal(head.wal_sequence).to_string();
         let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness);
         let recovered = recovered.map_err(|e| report.error(Code::LogDamaged, &log, &e)).ok();
@@ -102,6 +106,7 @@ impl State {
             commits: Vec::new(),
             log_whole: true,
             segments: Vec::new(),
+            only: None,
             segment_files: BTreeMap::new(),
             tombstones: BTreeMap::new(),
         }
@@ -156,6 +161,7 @@ impl State {
                 return Err(Error::NotFound(format!("a collection {wanted:?}; nothing was checked but the state")));
             };
             self.segments.retain(|s| s.incarnation == incarnation);
+            self.only = Some(incarnation);
         }
         Ok(())
     }
