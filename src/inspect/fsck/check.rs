@@ -27,11 +27,14 @@ pub(super) fn run(state: &State, options: &FsckOptions, report: &mut FsckReport)
             continue;
         };
         let mut at = At::new(segment, &reader, report);
+        let end = progress.now.done.saturating_add(segment.entry.length);
         bytes::check(state, &reader, &mut at, &mut progress)?;
+        progress.reach(end)?;
         facts.push(match options.level {
             0 | 1 => None,
             level => segment::check(state, &live, &reader, level, &mut at, &mut progress)?,
         });
+        progress.reach(end.saturating_add(segment.entry.length.saturating_mul(u64::from(options.level.min(3)) - 1)))?;
     }
     if options.level < 2 {
         return Ok(());
@@ -55,6 +58,11 @@ impl Progress<'_> {
     fn new(options: &FsckOptions, bytes: u64) -> Progress<'_> {
         let levels = u64::from(options.level.min(3));
         Progress { options, now: FsckProgress { done: 0, total: bytes.saturating_mul(levels) } }
+    }
+
+    /// Counts everything up to here as looked at.
+    fn reach(&mut self, done: u64) -> Result<()> {
+        self.add(done.saturating_sub(self.now.done))
     }
 
     /// Counts bytes as looked at.

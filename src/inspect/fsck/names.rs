@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The numbered files that a valid slot reaches.
 pub(super) struct Names {
     reached: BTreeSet<FileName>,
+    /// The active log.
+    active: u64,
     /// Whether all of them are known.
     whole: bool,
     /// Why the older slot's state is not whole.
@@ -26,7 +28,7 @@ pub(super) struct Names {
 impl Names {
     /// Follows both slots.
     pub(super) fn of(dir: &dyn Directory, view: &HeadView, state: &State, recovered: Option<&Recovered>) -> Names {
-        let mut names = Names { reached: BTreeSet::new(), whole: state.log_whole, fallback: None };
+        let mut names = Names { reached: BTreeSet::new(), active: view.chosen.wal_sequence, whole: state.log_whole, fallback: None };
         names.reached.insert(FileName::Manifest(view.chosen.manifest_number));
         names.manifest(&state.manifest);
         names.logs(recovered);
@@ -74,7 +76,8 @@ impl Names {
         }
     }
 
-    /// Notes every file that nothing reaches.
+    /// Notes every file that nothing reaches. A log before the active one is no leftover worth a word: a writer leaves the last one of the
+    /// process before there until it next removes files.
     pub(super) fn check(&self, present: &[String], report: &mut FsckReport) {
         if let Some((at, why)) = &self.fallback {
             report.note(Code::FallbackState, names::HEAD, *at, why.clone());
@@ -82,7 +85,9 @@ impl Names {
         if !self.whole {
             return;
         }
-        let orphans = present.iter().filter(|name| FileName::parse(name).is_some_and(|n| !self.reached.contains(&n)));
+        let superseded = |name: FileName| matches!(name, FileName::Wal(sequence) if sequence < self.active);
+        let unreached = |name: FileName| !self.reached.contains(&name) && !superseded(name);
+        let orphans = present.iter().filter(|name| FileName::parse(name).is_some_and(unreached));
         orphans.for_each(|name| report.note(Code::Orphan, name.clone(), 0, "neither slot of HEAD reaches it; the next writer removes it"));
     }
 }

@@ -48,7 +48,6 @@ pub(super) fn check(
     at: &mut At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<Option<Facts>> {
-    let length = at.segment.entry.length;
     let schema = live.schema(at.segment.incarnation).unwrap_or_default();
     hold_small_sections(reader, at);
     let opened = room(at, ROWS, Code::Rows, |at| {
@@ -61,10 +60,8 @@ pub(super) fn check(
         rows::blocks(reader, &rows, at)?;
         Ok(rows)
     })?;
-    let Some(all) = opened else {
-        progress.add(length.saturating_mul(u64::from(level - 1)))?;
-        return Ok(None);
-    };
+    table_numbers(reader, at);
+    let Some(all) = opened else { return Ok(None) };
     let mut facts = Facts { dead: RoaringBitmap::new(), rows: all.rows(), tokens: None, vectors: None };
     let dead_df = dead_rows(state, &mut facts, at);
     let segment = Segment { reader, rows: &all, schema: &schema, level };
@@ -73,7 +70,6 @@ pub(super) fn check(
     segment.text(&mut facts, &dead_df, at, progress)?;
     segment.metadata(at, progress)?;
     segment.graph(at, progress)?;
-    progress.add(length.saturating_mul(u64::from(level - 1)))?;
     at.report.rows += u64::from(all.rows());
     Ok(Some(facts))
 }
@@ -188,6 +184,23 @@ fn dead_rows(state: &State, facts: &mut Facts, at: &At<'_>) -> DeadFrequencies {
     let (dead, frequencies) = file.tombstones(part, facts.rows).ok()?;
     facts.dead = dead;
     Some((FileName::Tombstones(t.file).to_string(), t.offset, frequencies))
+}
+
+/// Numbers of the section table that no reader needs. Spec §9.5, §11, §12.3.
+fn table_numbers(reader: &SegmentReader, at: &mut At<'_>) {
+    let fixed = [
+        (Kind::DocIndex, None, Code::Rows),
+        (Kind::TermInfos, None, Code::TextIndex),
+        (Kind::Statistics, Some(1), Code::TextIndex),
+        (Kind::VectorNorms, None, Code::VectorNorms),
+    ];
+    for (kind, items, code) in fixed {
+        let Some(section) = reader.section(kind) else { continue };
+        if section.aux() != 0 || items.is_some_and(|items| items != section.items()) {
+            let what = format!("the section table says {} items and aux {} of {}", section.items(), section.aux(), kind.name());
+            at.note(code, Some(kind), 0, what);
+        }
+    }
 }
 
 /// Reads the sections that are small enough once, so that many small reads of them cost nothing.

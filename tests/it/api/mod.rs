@@ -1,7 +1,6 @@
 //! What the library promises, through its public names alone, on a simulated disk: one test a promise.
 
 mod batches;
-mod checking;
 mod collections;
 mod durability;
 mod inspecting;
