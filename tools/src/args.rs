@@ -63,7 +63,7 @@ pub(crate) enum Command {
     /// Merge each collection into one segment and remove what is dead
     Compact(CompactArgs),
     /// Check a database and say what is damaged, also when it does not open; writes nothing
-    Fsck(FsckArgs),
+    Fsck(crate::cmd::fsck::FsckArgs),
     /// Say what each file of a database is and holds, also when the database does not open
     Inspect(InspectArgs),
 }
@@ -388,24 +388,6 @@ pub(crate) struct CompactArgs {
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
 }
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = FSCK_STATUSES)]
-pub(crate) struct FsckArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-    /// 0 names and lengths, 1 every checksum, 2 every structure, 3 every index against the stored documents
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
-    pub(crate) level: u8,
-    /// Check the segments of this collection alone. Default: all
-    #[arg(long, value_name = "NAME")]
-    pub(crate) collection: Option<String>,
-}
-
-const FSCK_STATUSES: &str = "Exit status: 0 clean, 1 benign (torn tail, leftover file, unfinished create), 4 derived damage (can be made again),\n\
-    8 primary damage (salvage or restore). When the check itself cannot be made: 10 NotFound, 12 Locked, 14 UnsupportedVersion,\n\
-    23 Io, 130 Interrupted. The codes of findings are in docs/fsck.md.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {

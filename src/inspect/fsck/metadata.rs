@@ -41,6 +41,11 @@ impl Index {
 
     /// The rows of the key of this rank.
     fn rows_of(&self, ordinal: u64) -> Result<RoaringBitmap> {
+        self.list(ordinal, &mut None)
+    }
+
+    /// The rows of a key. With a place where its list has to start, if it has one: the place where the next one has to.
+    fn list(&self, ordinal: u64, starts: &mut Option<u64>) -> Result<RoaringBitmap> {
         let (lists, end) = (&self.lists, self.lists.aux());
         let at = end + ordinal * ENTRY_BYTES;
         let place = MetadataRowsEntry::decode(&lists.read(at..at + ENTRY_BYTES)?, self.rows, end);
@@ -50,7 +55,11 @@ impl Index {
                 let header = MetadataListHeader::decode(&lists.read(at..at + LIST_HEADER_BYTES)?, at, self.rows, end);
                 let header = header.map_err(|e| lists.corrupt(at + e.offset, e.what))?;
                 let start = at + LIST_HEADER_BYTES;
-                let bytes = lists.read(start..start + u64::from(header.length.get()))?;
+                let end = start + u64::from(header.length.get());
+                if let Some(wanted) = starts.replace(end).filter(|wanted| *wanted != at) {
+                    return Err(lists.corrupt(at, format!("a list starts here, the one before ends at {wanted}")));
+                }
+                let bytes = lists.read(start..end)?;
                 header.decode_list(&bytes, self.rows).map_err(|e| lists.corrupt(start + e.offset, e.what))
             }
         }
@@ -59,14 +68,20 @@ impl Index {
     /// Keys are numbered in their order, and every list is one of rows of the segment.
     pub(super) fn structure(&self) -> Result<()> {
         let mut stream = self.map.stream().into_stream();
+        let mut end = Some(0);
         for rank in 0..self.map.len() as u64 {
             match stream.next() {
                 Some((_, ordinal)) if ordinal == rank => {}
                 _ => return Err(self.terms.corrupt(0, format!("the key of rank {rank} is not where the order puts it"))),
             }
-            self.rows_of(rank)?;
+            self.list(rank, &mut end)?;
         }
-        Ok(())
+        match end {
+            Some(end) if end != self.lists.aux() => {
+                Err(self.lists.corrupt(end, format!("the lists end at byte {end} of {}", self.lists.aux())))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes the keys of every document again and compares.

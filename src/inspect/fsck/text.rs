@@ -8,7 +8,7 @@ use crate::format::segment::SectionKind;
 use crate::memtable::Analysis;
 use crate::options::AnalyzerKind;
 use crate::segment::SegmentReader;
-use crate::text::{Analyzer, Posting, TextReader};
+use crate::text::{Analyzer, Posting, PostingsPlace, TextReader};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
@@ -45,8 +45,15 @@ pub(super) fn structure(
     let all: i64 = left.iter().sum();
     let dead_tokens: i64 = left.iter().zip(0u32..).filter(|(_, row)| dead.contains(*row)).map(|(n, _)| n).sum();
     let mut terms = text.terms()?;
-    let (mut list, mut postings, mut dead_df) = (Vec::new(), 0u64, Vec::new());
+    let (mut list, mut postings, mut dead_df, mut end) = (Vec::new(), 0u64, Vec::new(), 0);
     while let Some((term, info)) = terms.next()? {
+        if let PostingsPlace::List { offset, length } = info.place {
+            if offset != end {
+                let what = format!("the list of term {} starts at {offset}, the one before ends at {end}", info.ordinal);
+                return Err(reader.require(SectionKind::TermInfos)?.corrupt(u64::from(info.ordinal) * 16, what));
+            }
+            end = offset + u64::from(length);
+        }
         if std::str::from_utf8(term).is_err() {
             at.note(Code::TextIndex, Some(SectionKind::Terms), 0, format!("term {} is not UTF-8", info.ordinal));
         }
@@ -58,6 +65,10 @@ pub(super) fn structure(
         if gone > 0 {
             dead_df.push((info.ordinal, gone as u32));
         }
+    }
+    let lists = reader.require(SectionKind::Postings)?;
+    if end != lists.len() {
+        return Err(lists.corrupt(end, format!("the lists end at byte {end} of {}", lists.len())));
     }
     if postings != text.posting_count() || u64::try_from(all) != Ok(text.tokens()) {
         let what = format!("{postings} postings and {all} tokens are here, expected {} and {}", text.posting_count(), text.tokens());

@@ -2,14 +2,32 @@
 //!
 //! The exit status is that of the worst finding, so the errors of other commands (10 and above) are left to what keeps the check from being made.
 
-use crate::args::FsckArgs;
 use crate::output::{Counted, Failure, Out, Outcome, report as say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use triune::ErrorCode;
 use triune::inspect::{Finding, FsckOptions, FsckProgress, FsckReport, FsckWatch, Severity, fsck};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = FSCK_STATUSES)]
+pub(crate) struct FsckArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// 0 names and lengths, 1 every checksum, 2 every structure, 3 every index against the stored documents
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub(crate) level: u8,
+    /// Check the segments of this collection alone. Default: all
+    #[arg(long, value_name = "NAME")]
+    pub(crate) collection: Option<String>,
+}
+
+const FSCK_STATUSES: &str = "Exit status: 0 clean, 1 benign (torn tail, leftover file, unfinished create), 4 derived damage (can be made again),\n\
+    8 primary damage (salvage or restore). When the check itself cannot be made: 10 NotFound, 12 Locked, 14 UnsupportedVersion,\n\
+    23 Io, 130 Interrupted. The codes of findings are in docs/fsck.md.";
 
 #[derive(Serialize)]
 struct ReportObject<'a> {

@@ -7,7 +7,7 @@ mod count;
 mod create;
 mod delete;
 mod demo;
-mod fsck;
+pub(crate) mod fsck;
 mod get;
 mod graph;
 #[cfg(feature = "ingest")]
