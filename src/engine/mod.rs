@@ -15,6 +15,7 @@
 //! | `search.rs` `frequencies.rs` | one retriever over all parts |
 //! | `checkpoint.rs` `flush.rs` `merge.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
+//! | `unfinished.rs` `restore.rs` | a new database out of documents, whole or not at all |
 
 mod background;
 mod batch;
@@ -34,10 +35,12 @@ mod patch;
 mod policy;
 mod replay;
 mod resolve;
+pub(crate) mod restore;
 mod search;
 mod segments;
 mod snapshot;
 mod sources;
+mod unfinished;
 mod version;
 
 #[cfg(test)]

@@ -82,6 +82,14 @@ impl FsDirectory {
         &self.path
     }
 
+    /// Removes the directory, which must be empty. Its name is gone durably after a sync of the one above.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` when it holds anything, and whatever the operating system says.
+    pub fn remove(self) -> Result<()> {
+        fs::remove_dir(&self.path)
+    }
+
     fn file_path(&self, name: &str) -> Result<PathBuf> {
         let mut components = Path::new(name).components();
         match (components.next(), components.next()) {

@@ -3,6 +3,10 @@
 //! What a later version will know is accepted here under its final name, hidden from the help, and refused by the command as "not yet":
 //! so a script learns from one InvalidArgument, not from a usage error, that it is ahead of its time.
 
+mod maintenance;
+
+pub(crate) use maintenance::*;
+
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use triune::{Durability, Metric, Rerank, Scorer};
@@ -64,6 +68,10 @@ pub(crate) enum Command {
     Compact(CompactArgs),
     /// Say what each file of a database is and holds, also when the database does not open
     Inspect(InspectArgs),
+    /// Write the content of a database as text, the same bytes for the same content
+    Dump(DumpArgs),
+    /// Make a new database out of a dump
+    Restore(RestoreArgs),
 }
 
 /// The database and the collection that a command is about.

@@ -113,6 +113,11 @@ impl Out {
         self.writer.write_all(b"\n").map_err(closed)
     }
 
+    /// Stdout itself, for what is neither a line of text nor of JSON.
+    pub(crate) fn writer(&mut self) -> &mut impl Write {
+        &mut self.writer
+    }
+
     /// Hands everything to the reader now.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         self.writer.flush().map_err(closed)

@@ -7,6 +7,7 @@ mod count;
 mod create;
 mod delete;
 mod demo;
+mod dump;
 mod get;
 mod graph;
 #[cfg(feature = "ingest")]
@@ -17,6 +18,7 @@ mod load;
 mod patch;
 mod put;
 mod queries;
+mod restore;
 mod scan;
 mod search;
 mod sources;
@@ -51,6 +53,8 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Analyze(args) => analyze::run(args, out),
         Command::Compact(args) => compact::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
+        Command::Dump(args) => dump::run(args, out),
+        Command::Restore(args) => restore::run(args, out),
     }
 }
 

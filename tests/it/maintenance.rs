@@ -1,0 +1,9 @@
+//! Dumps, backups, repairs: what they keep, what they refuse, and what a crash in the middle of them leaves.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `fixture.rs` | a small database with everything odd in it, and dumps of one |
+//! | `dumping.rs` | dump and restore |
+
+mod dumping;
+mod fixture;
