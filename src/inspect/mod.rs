@@ -15,6 +15,7 @@
 //! | `findings.rs` | what is said of one file: fields, and the first thing wrong |
 //! | `survey.rs` | the first pass, and which files are named by what |
 //! | `head.rs` `witness.rs` `lock.rs` `ballast.rs` | the files with a fixed name |
+//! | `salvage/` | what can be saved of a damaged database |
 //! | `manifest.rs` `log.rs` `segments.rs` `tombstones.rs` | the numbered files |
 
 mod ballast;
@@ -23,6 +24,7 @@ mod head;
 mod lock;
 mod log;
 mod manifest;
+pub mod salvage;
 mod segments;
 mod survey;
 mod tombstones;

@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | `fixture.rs` | a small database with everything odd in it, and dumps of one |
 //! | `dumping.rs` | dump and restore |
+//! | `backing_up.rs` | backup |
 
+mod backing_up;
 mod dumping;
 mod fixture;

@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     /// Make a new database out of a dump
     Restore(RestoreArgs),
+    /// Copy a database while it is in use; the copy is one that opens by itself
+    Backup(BackupArgs),
 }
 
 /// The database and the collection that a command is about.

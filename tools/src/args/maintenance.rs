@@ -24,3 +24,22 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "FILE|-")]
     pub(crate) file: String,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BackupArgs {
+    /// The directory of the database; it may be in use
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// The directory of the backup, which does not exist or is empty
+    #[arg(value_name = "DEST")]
+    pub(crate) destination: PathBuf,
+    /// Hard-link the database's own files instead of copying them: quick, but both share bytes on one disk
+    #[arg(long)]
+    pub(crate) link: bool,
+    /// Hard-link what this earlier backup holds already, and copy the rest
+    #[arg(long, value_name = "PREVIOUS")]
+    pub(crate) link_from: Option<PathBuf>,
+    /// Check every byte of linked files too, and not only of copied ones
+    #[arg(long)]
+    pub(crate) verify: bool,
+}

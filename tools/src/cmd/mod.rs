@@ -1,6 +1,7 @@
 //! One file a command. What several of them need stands here: opening a database so that the message says what to run next.
 
 mod analyze;
+mod backup;
 mod collections;
 mod compact;
 mod count;
@@ -55,6 +56,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Inspect(args) => inspect::run(args, out),
         Command::Dump(args) => dump::run(args, out),
         Command::Restore(args) => restore::run(args, out),
+        Command::Backup(args) => backup::run(args, out),
     }
 }
 
