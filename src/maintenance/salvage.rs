@@ -3,7 +3,7 @@
 use super::backup::existing;
 use super::restore::in_new_directory;
 use crate::engine::restore::Restorer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 pub use crate::inspect::salvage::{Loss, LossKind, Salvage};
 use crate::io::Directory;
 use crate::options::Options;
@@ -76,17 +76,5 @@ fn report(survey: &Salvage, made: bool) -> SalvageReport {
         collections: collections.len() as u64,
         documents: collections.iter().map(|c| c.documents).sum(),
         ledger: survey.ledger().to_vec(),
-    }
-}
-
-impl SalvageReport {
-    /// The error that says that something is lost and nothing was made; `accept` is what accepts it.
-    pub fn refusal(&self, path: &Path, accept: &str) -> Error {
-        let what = format!(
-            "{} documents can be saved, and {} things are lost, one a line of the ledger; nothing was made. {accept}",
-            self.documents,
-            self.ledger.len()
-        );
-        Error::corrupt(path.display().to_string(), 0, what)
     }
 }

@@ -5,7 +5,13 @@
 //! | `fixture.rs` | a small database with everything odd in it, and dumps of one |
 //! | `dumping.rs` | dump and restore |
 //! | `backing_up.rs` | backup |
+//! | `rebuilding.rs` | rebuild |
+//! | `salvaging.rs` | salvage |
+//! | `sections.rs` | where sections stand |
 
 mod backing_up;
 mod dumping;
 mod fixture;
+mod rebuilding;
+mod salvaging;
+mod sections;

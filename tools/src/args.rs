@@ -74,6 +74,12 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Copy a database while it is in use; the copy is one that opens by itself
     Backup(BackupArgs),
+    /// Make the indexes of a database anew from its documents, also when they are damaged
+    Rebuild(RebuildArgs),
+    /// Save what can be read of a damaged database into a new one
+    Salvage(SalvageArgs),
+    /// Bring a database to the newest version of the file format
+    Upgrade(UpgradeArgs),
 }
 
 /// The database and the collection that a command is about.
@@ -385,23 +391,6 @@ pub(crate) enum GraphAction {
         #[arg(long, value_name = "JSON", default_value = "{}")]
         seeds: String,
     },
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct CompactArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct InspectArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-    /// One file of it, by name. Default: all
-    #[arg(value_name = "FILE")]
-    pub(crate) file: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

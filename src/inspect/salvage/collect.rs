@@ -2,7 +2,8 @@
 
 use super::ledger::{Loss, LossKind};
 use super::log::Record;
-use super::segment::{OpenSegment, Found};
+use super::orphans::Orphan;
+use super::segment::{Found, OpenSegment};
 use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::format::effects::{CatalogChange, CollectionEffects, DeadSet};
@@ -54,7 +55,7 @@ impl Gathered {
         Gathered { name, schema, rows: BTreeMap::new(), lost: BTreeMap::new(), lost_without_seq: Vec::new(), dimension }
     }
 
-    /// Adds a row unless its vector does not fit, and then adds it without.
+    /// Adds a row that lives, as far as is known, with what was lost of it.
     fn add(&mut self, seq: Seq, id: Box<str>, place: Place, losses: Vec<Loss>) {
         self.rows.insert(seq, Row { id, place, losses });
     }
@@ -78,8 +79,13 @@ impl Collector<'_> {
 
     /// Takes the rows of a segment that live as far as its tombstones say.
     pub(super) fn segment(&mut self, incarnation: Incarnation, entry: &SegmentEntry) -> Result<()> {
-        let name = FileName::Segments(entry.file).to_string();
         let (dead, unsure) = self.tombstones(entry)?;
+        self.rows_of(incarnation, entry, &dead, unsure.as_ref())
+    }
+
+    /// Takes the rows of a segment that are not among the dead. `unsure` is what to say of each.
+    fn rows_of(&mut self, incarnation: Incarnation, entry: &SegmentEntry, dead: &RoaringBitmap, unsure: Option<&Loss>) -> Result<()> {
+        let name = FileName::Segments(entry.file).to_string();
         let Some(collection) = self.collections.get_mut(&incarnation) else { return Ok(()) };
         let opened = match OpenSegment::open(self.dir, entry)? {
             Ok(opened) => opened,
@@ -100,7 +106,7 @@ impl Collector<'_> {
             let name = &collection.name;
             match (document, seq) {
                 (Ok(document), Ok(seq)) => {
-                    let mut losses: Vec<Loss> = unsure.iter().cloned().collect();
+                    let mut losses: Vec<Loss> = unsure.into_iter().cloned().collect();
                     losses.extend(vector.as_ref().err().map(|e| Loss::of(LossKind::Vector, e)));
                     for loss in &mut losses {
                         *loss = loss.clone().collection(name).id(Some(&document.id));
@@ -117,6 +123,20 @@ impl Collector<'_> {
         })?;
         self.segments.push(opened);
         Ok(())
+    }
+
+    /// Takes a segment that no manifest is left to name: a collection of its own, since nobody knows whose it was or which rows are dead.
+    pub(super) fn orphan(&mut self, orphan: &Orphan) -> Result<()> {
+        let name = format!("salvaged {} {}", orphan.entry.file, orphan.index);
+        let file = FileName::Segments(orphan.entry.file).to_string();
+        let reason = "no manifest says which collection this segment belonged to; its schema is made up";
+        let place = |loss: Loss| loss.place(&file, orphan.entry.offset, Some(orphan.entry.length));
+        self.ledger.push(place(Loss::new(LossKind::Collection, reason).collection(&name).rows(orphan.entry.rows)));
+        // From the far end, where no incarnation of a collection ever is.
+        let incarnation = Incarnation(u64::MAX - self.segments.len() as u64);
+        self.collections.insert(incarnation, Gathered::new(name, Schema::default()));
+        let unsure = place(Loss::new(LossKind::Death, "no manifest says which rows of this segment are dead"));
+        self.rows_of(incarnation, &orphan.entry, &RoaringBitmap::new(), Some(&unsure))
     }
 
     /// The dead rows of a segment; or none, and what to say of each row that is kept.
@@ -161,8 +181,12 @@ impl Collector<'_> {
                 self.collections.remove(&incarnation);
             }
             CatalogChange::Clear { name, old, new } => {
-                let schema = self.collections.remove(&old).map(|c| c.schema).unwrap_or_default();
-                self.collections.insert(new, Gathered::new(name, schema));
+                let known = self.collections.remove(&old).map(|c| c.schema);
+                if known.is_none() {
+                    let reason = "this collection was cleared, and its creation is lost; its schema is made up";
+                    self.ledger.push(Loss::new(LossKind::Collection, reason).collection(&name));
+                }
+                self.collections.insert(new, Gathered::new(name, known.unwrap_or_default()));
             }
             CatalogChange::Rename { to, incarnation, .. } => {
                 if let Some(collection) = self.collections.get_mut(&incarnation) {

@@ -29,6 +29,8 @@ struct Log {
     records: BTreeMap<Lsn, (Vec<u8>, u64)>,
     /// The greatest lsn that a valid header calls durable.
     durable: Lsn,
+    /// Whether a record would have been found: the identity is known, and the file holds more than zeros.
+    searched: bool,
 }
 
 /// The records after the manifest. What is missing among them, and was durable, goes to the ledger.
@@ -93,6 +95,7 @@ fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uui
         Ok(_) | Err(_) => {}
     }
     let Some(id) = found.header.map(|h| Uuid(h.id)).or(id) else { return Ok(found) };
+    found.searched = log.bytes(0, WAL_HEADER_BYTES as u64).is_ok_and(|b| b.len() == WAL_HEADER_BYTES && b.iter().any(|&b| b != 0));
     let mut at = WAL_HEADER_BYTES as u64;
     while at < log.len {
         let (base, end) = (at, (at + STEP_BYTES).min(log.len));
@@ -127,7 +130,7 @@ fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uui
 /// A log that HEAD or another log needs and that says nothing: nobody knows what it held.
 fn note_missing_logs(start: &Start, logs: &BTreeMap<u64, Log>, links: &BTreeMap<u64, Link>, known: Lsn, ledger: &mut Vec<Loss>) {
     let Some(slot) = start.slots.first() else { return };
-    let says_nothing = |number: u64| logs.get(&number).is_none_or(|log| log.header.is_none() && log.records.is_empty());
+    let says_nothing = |number: u64| logs.get(&number).is_none_or(|log| !log.searched);
     if says_nothing(slot.wal_sequence) {
         let name = FileName::Wal(slot.wal_sequence).to_string();
         let reason = "HEAD names this log as the active one, and it is missing or nothing in it can be read: commits after those known, if there were any";

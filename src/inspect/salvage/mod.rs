@@ -11,6 +11,7 @@
 //! | `mod.rs` | [`Salvage`]: the survey, and the documents that it found |
 //! | `state.rs` | which manifest |
 //! | `segment.rs` | what is left of a segment |
+//! | `orphans.rs` | segments, when no manifest is left |
 //! | `log.rs` | which records |
 //! | `collect.rs` | which rows live |
 //! | `ledger.rs` | [`Loss`] |
@@ -18,6 +19,7 @@
 mod collect;
 mod ledger;
 mod log;
+mod orphans;
 mod segment;
 mod state;
 
@@ -75,6 +77,11 @@ impl Salvage {
         let mut collector = Collector { dir, database, collections: BTreeMap::new(), segments: Vec::new(), ledger: &mut ledger };
         for collection in &start.manifest.collections {
             collector.collection(collection)?;
+        }
+        if !start.found {
+            for orphan in orphans::find(dir, &present, &records)? {
+                collector.orphan(&orphan)?;
+            }
         }
         for (lsn, record) in records {
             collector.record(lsn, record)?;

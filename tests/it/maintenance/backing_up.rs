@@ -16,13 +16,13 @@ fn back_up(source: &SimDirectory, previous: Option<&SimDirectory>, options: &Bac
     (disk, report)
 }
 
-fn assert_sound(disk: &SimDirectory) {
+pub(crate) fn assert_sound(disk: &SimDirectory) {
     let problems: Vec<_> = inspect::describe_directory(disk).unwrap().files.into_iter().filter(|f| f.problem.is_some()).collect();
     assert!(problems.is_empty(), "{problems:?}");
 }
 
 /// A database whose log names files of both kinds, besides the manifest's.
-fn with_landed_batches() -> (SimDirectory, Database) {
+pub(crate) fn with_landed_batches() -> (SimDirectory, Database) {
     let disk = SimDirectory::new();
     let small = Options { thresholds: Thresholds { record_bytes: 600, dead_inline_bytes: 0 }, ..options() };
     let db = Database::create_with(Arc::new(disk.clone()), small).unwrap();

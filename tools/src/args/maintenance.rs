@@ -1,4 +1,4 @@
-//! The commands that keep a database safe: dumps, backups, repairs.
+//! The commands that keep a database in order: compacting, looking at its files, dumps, backups, repairs.
 
 use std::path::PathBuf;
 
@@ -42,4 +42,54 @@ pub(crate) struct BackupArgs {
     /// Check every byte of linked files too, and not only of copied ones
     #[arg(long)]
     pub(crate) verify: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RebuildArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// This collection only. Default: all of them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) collection: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SalvageArgs {
+    /// The directory of the damaged database; nothing in it is changed
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// The directory of the new database
+    #[arg(long, value_name = "NEW")]
+    pub(crate) out: PathBuf,
+    /// Make it although something is lost
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+    /// Write what is lost to this file, one JSON object a line; it is replaced. Default: stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpgradeArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompactArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// The directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// One file of it, by name. Default: all
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<String>,
 }

@@ -19,11 +19,14 @@ mod load;
 mod patch;
 mod put;
 mod queries;
+mod rebuild;
 mod restore;
+mod salvage;
 mod scan;
 mod search;
 mod sources;
 mod stats;
+mod upgrade;
 
 use crate::args::{Command, Target};
 use crate::output::{Failure, Out, Outcome, note};
@@ -57,6 +60,9 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Dump(args) => dump::run(args, out),
         Command::Restore(args) => restore::run(args, out),
         Command::Backup(args) => backup::run(args, out),
+        Command::Rebuild(args) => rebuild::run(args, out),
+        Command::Salvage(args) => salvage::run(args, out),
+        Command::Upgrade(args) => upgrade::run(args, out),
     }
 }
 
