@@ -212,15 +212,21 @@ impl TrailerLine {
 
 /// Appends the line of a document and its line feed.
 pub fn encode_document(document: &StoredDocument, out: &mut Vec<u8>) {
-    let text = |s: &'_ str| -> Cow<'_, str> { Cow::Owned(s.to_string()) };
-    let entity = |e: &Entity| EntityJson { name: text(&e.name), kind: e.kind.as_deref().map(text), mentions: e.mentions };
-    let relation = |r: &Relation| RelationJson {
-        source: text(&r.source),
-        target: text(&r.target),
-        kind: r.kind.as_deref().map(text),
-        description: r.description.as_deref().map(text),
-        weight: r.weight,
-    };
+    fn text(s: &str) -> Cow<'_, str> {
+        Cow::Borrowed(s)
+    }
+    fn entity(e: &Entity) -> EntityJson<'_> {
+        EntityJson { name: text(&e.name), kind: e.kind.as_deref().map(text), mentions: e.mentions }
+    }
+    fn relation(r: &Relation) -> RelationJson<'_> {
+        RelationJson {
+            source: text(&r.source),
+            target: text(&r.target),
+            kind: r.kind.as_deref().map(text),
+            description: r.description.as_deref().map(text),
+            weight: r.weight,
+        }
+    }
     let bytes = |v: &[f32]| -> Vec<u8> { v.iter().flat_map(|x| x.to_le_bytes()).collect() };
     let line = DocumentJson {
         id: Cow::Borrowed(&document.id),

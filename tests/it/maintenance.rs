@@ -7,6 +7,7 @@
 //! | `backing_up.rs` | backup |
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
+//! | `upgrading.rs` | upgrade |
 //! | `sections.rs` | where sections stand |
 
 mod backing_up;
@@ -15,3 +16,4 @@ mod fixture;
 mod rebuilding;
 mod salvaging;
 mod sections;
+mod upgrading;

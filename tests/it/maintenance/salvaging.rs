@@ -2,10 +2,11 @@
 
 use super::backing_up::{assert_sound, with_landed_batches};
 use super::fixture::{copy, dump_of_disk, fixture, options};
-use super::sections::{flip, sections_of};
+use super::sections::{flip, manifest_of, sections_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use triune::io::SimDirectory;
+use triune::io::names::FileName;
 use triune::maintenance::{Loss, LossKind, Salvage, salvage, write_salvaged};
 use triune::{Database, ErrorCode};
 
@@ -63,6 +64,13 @@ fn judge(what: &str, now: &[u8], before: &[u8], saved: &[u8], ledger: &[Loss]) {
     let (lost, without_vector, maybe_dead) = (named(LossKind::Document), named(LossKind::Vector), named(LossKind::Death));
     let unnamed = has(LossKind::Documents) || ledger.iter().any(|l| l.kind == LossKind::Document && l.id.is_none());
     let commits = has(LossKind::Commits);
+    // Between the checkpoint and now a document may have been written anew with the same content: only its time differs then.
+    let timeless = |document: &serde_json::Value| {
+        let mut document = document.clone();
+        document.as_object_mut().unwrap().remove("time_ms");
+        document
+    };
+    let older = |key: &(String, String), found: &serde_json::Value| before.get(key).is_some_and(|b| timeless(b) == timeless(found));
     for (key, document) in &now {
         match saved.get(key) {
             Some(found) if found == document => assert!(!lost.contains(key), "{what}: {key:?} is there and said to be lost"),
@@ -71,12 +79,12 @@ fn judge(what: &str, now: &[u8], before: &[u8], saved: &[u8], ledger: &[Loss]) {
                 expected.as_object_mut().unwrap().remove("vector");
                 assert_eq!(*found, expected, "{what}");
             }
-            Some(found) => assert!((commits || unnamed || maybe_dead.contains(key)) && before.get(key) == Some(found), "{what}: {key:?} is {found}"),
+            Some(found) => assert!((commits || unnamed || maybe_dead.contains(key)) && older(key, found), "{what}: {key:?} is {found}"),
             None => assert!(lost.contains(key) || unnamed || commits, "{what}: {key:?} is gone and nothing says so: {ledger:?}"),
         }
     }
     for (key, document) in saved.iter().filter(|(key, _)| !now.contains_key(*key)) {
-        assert!(maybe_dead.contains(key) || (commits && before.get(key) == Some(document)), "{what}: {key:?} is back, and nothing says so");
+        assert!(maybe_dead.contains(key) || (commits && older(key, document)), "{what}: {key:?} is back, and nothing says so");
     }
 }
 
@@ -175,11 +183,11 @@ fn each_file_deleted_cut_or_emptied_in_turn_is_survived() {
 fn a_changed_byte_anywhere_is_survived() {
     let mut lost = 0;
     for (name, disk, now, before) in subjects() {
-        for file in disk.file_names().into_iter().filter(|f| f != "BALLAST") {
+        for file in disk.file_names().into_iter().filter(|f| f != "BALLAST" && f != "LOCK") {
             let length = disk.read_file(&file).unwrap().len() as u64;
             for i in 0..40 {
                 // Spread evenly, and the last bytes of each file, where frames end.
-                let at = if i < 30 { i * length / 30 } else { length - 1 - (i - 30) * 7 };
+                let at = if i < 30 { i * length / 30 } else { length.saturating_sub(1 + (i - 30) * 7) };
                 let what = format!("{name}: {file} byte {at}");
                 let damaged = copy(&disk);
                 flip(&damaged, &file, at);
@@ -195,13 +203,16 @@ fn a_changed_byte_anywhere_is_survived() {
 #[test]
 fn a_frame_of_a_segment_is_found_again() {
     let (_, disk, now, _) = subjects().swap_remove(1);
-    let file = disk.file_names().into_iter().find(|n| n.starts_with("s-")).unwrap();
-    let length = disk.read_file(&file).unwrap().len() as u64;
+    let (_, manifest) = manifest_of(&disk);
+    let entry = &manifest.collections.iter().find(|c| c.name == "main").unwrap().segments[0];
+    let file = FileName::Segments(entry.file).to_string();
+    let end = entry.offset + entry.length;
     // Header, footer, one section table, its copy: any one of them may go.
-    for at in [3, length - 1, length - 64 + 3, length - 64 - 10] {
+    for (at, opens) in [(entry.offset + 3, false), (end - 1, false), (end - 61, false), (end - 74, true)] {
         let damaged = copy(&disk);
         flip(&damaged, &file, at);
-        assert!(Database::open_with(Arc::new(copy(&damaged)), options()).and_then(|db| db.snapshot().collection("main")?.stats()).is_err() || at == length - 74);
+        let opened = Database::open_read_only_with(Arc::new(damaged.clone()), options()).and_then(|db| db.snapshot().collection("main")?.stats());
+        assert_eq!(opened.is_ok(), opens, "byte {at}");
         let (saved, ledger) = saved(&damaged, &format!("byte {at}"));
         assert_eq!(ledger, [], "byte {at}");
         assert!(saved == now, "byte {at}");

@@ -40,7 +40,7 @@ pub(crate) fn sections_of(disk: &SimDirectory) -> Vec<Section> {
             length: e.length.get(),
         }));
     }
-    assert!(sections.len() > 20);
+    assert!(sections.len() > 8);
     sections
 }
 
