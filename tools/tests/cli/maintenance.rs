@@ -1,8 +1,10 @@
 //! dump, restore, backup, rebuild, salvage, upgrade.
 
-use crate::support::{Db, exists, triune, triune_with};
+use crate::support::{Db, command, exists, triune, triune_with};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
@@ -57,6 +59,26 @@ fn a_dump_restores_to_the_same_dump_through_pipes_and_files() {
     triune_with(&["restore", text(&new), "-"], cut.as_bytes()).refused(17, "InvalidArgument", &["line ", "cut short"]);
     assert!(!exists(&new));
     triune(&["restore", text(&new), "no such file"]).refused(10, "NotFound", &["no such file"]);
+}
+
+#[test]
+fn a_killed_restore_is_refused_by_name_and_runs_again() {
+    let db = filled();
+    let dump = db.run("dump", &[]).ok().stdout;
+    let new = beside(&db, "new");
+    let mut child = command(&["restore", text(&new), "-"]).stdin(Stdio::piped()).spawn().expect("the binary starts");
+    let stdin = child.stdin.as_mut().expect("stdin is a pipe");
+    stdin.write_all(&dump.as_bytes()[..dump.len() / 2]).and_then(|()| stdin.flush()).expect("the child reads");
+    // It waits for the rest, and has begun by then.
+    while !exists(&new.join("HEAD")) || fs::metadata(new.join("HEAD")).expect("it is there").len() == 0 {
+        std::thread::yield_now();
+    }
+    child.kill().and_then(|()| child.wait()).expect("the child ends");
+    for refused in [triune(&["count", text(&new)]), triune(&["delete", text(&new), "--all"])] {
+        refused.refused(10, "NotFound", &["cut short", "run it again"]);
+    }
+    triune_with(&["restore", text(&new), "-"], dump.as_bytes()).ok();
+    assert_eq!(triune(&["dump", text(&new)]).ok().stdout, dump);
 }
 
 #[test]
