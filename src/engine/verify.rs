@@ -80,9 +80,7 @@ pub(super) fn check_part(dir: &dyn Directory, database: Uuid, part: &NamedPart, 
             let segment = open_segment(dir, database, entry)?;
             if depth == Depth::EveryByte { check_sections(&segment, |_| true) } else { Ok(()) }
         }
-        What::Tombstones(named, rows) => {
-            TombstonesReader::open(dir, database, part.file.number())?.tombstones(*named, *rows).map(drop)
-        }
+        What::Tombstones(named, rows) => TombstonesReader::open(dir, database, part.file.number())?.tombstones(*named, *rows).map(drop),
         What::DyingSeqs(named) => TombstonesReader::open(dir, database, part.file.number())?.dying_seqs(*named).map(drop),
     }
 }

@@ -51,9 +51,7 @@ pub struct BackupOptions {
 pub fn backup(path: impl AsRef<Path>, destination: impl AsRef<Path>, options: &BackupOptions) -> Result<BackupReport> {
     let source = existing(path.as_ref(), "a database")?;
     let previous = options.link_from.as_ref().map(|path| existing(path, "an earlier backup")).transpose()?;
-    in_new_directory(destination.as_ref(), |dir| {
-        backup_into(&source, &dir, previous.as_ref().map(|p| p as &dyn Directory), options)
-    })
+    in_new_directory(destination.as_ref(), |dir| backup_into(&source, &dir, previous.as_ref().map(|p| p as &dyn Directory), options))
 }
 
 /// As [`backup`], for any directories; `previous` stands for [`BackupOptions::link_from`].

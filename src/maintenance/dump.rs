@@ -52,8 +52,11 @@ pub fn dump(snapshot: &Snapshot, collections: Option<&[String]>, out: impl Write
     to.line(|line| HeaderLine { triune_dump: DUMP_VERSION, collections: count }.encode(line))?;
     let mut documents = 0;
     for collection in &collections {
-        let line =
-            CollectionLine { collection: collection.name().into(), schema: collection.schema().clone(), documents: Count(collection.count()) };
+        let line = CollectionLine {
+            collection: collection.name().into(),
+            schema: collection.schema().clone(),
+            documents: Count(collection.count()),
+        };
         to.line(|out| line.encode(out))?;
         let mut found = 0;
         for document in collection.scan().with_vectors(true) {

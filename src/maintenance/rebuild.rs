@@ -1,7 +1,7 @@
 //! Makes everything that is derived from documents anew.
 
-pub use crate::engine::RebuildReport;
 use super::backup::existing;
+pub use crate::engine::RebuildReport;
 use crate::engine::rebuild;
 use crate::error::Result;
 use crate::io::Directory;

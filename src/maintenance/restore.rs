@@ -114,7 +114,11 @@ impl<R: BufRead> Lines<R> {
             return Err(self.refused(FormatError::new(0, format!("the dump ends here; {expected} should follow: it was cut short"))));
         }
         if self.line.last() != Some(&b'\n') {
-            let what = if self.line.len() as u64 >= LINE_BYTES_MAX { "it is longer than any line of a dump" } else { "the dump was cut short in it" };
+            let what = if self.line.len() as u64 >= LINE_BYTES_MAX {
+                "it is longer than any line of a dump"
+            } else {
+                "the dump was cut short in it"
+            };
             return Err(self.refused(FormatError::new(0, what)));
         }
         self.before = self.hash.clone();

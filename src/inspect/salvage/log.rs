@@ -139,7 +139,8 @@ fn note_missing_logs(start: &Start, logs: &BTreeMap<u64, Log>, links: &BTreeMap<
     for link in links.values().filter(|link| link.last_lsn > start.manifest.applied_lsn && says_nothing(link.sequence)) {
         let name = FileName::Wal(link.sequence).to_string();
         let reason = format!("another log continues this one after lsn {}, and it is missing or nothing in it can be read", link.last_lsn);
-        ledger.push(Loss::new(LossKind::Commits, reason).lsns(start.manifest.applied_lsn.next(), Some(link.last_lsn)).place(&name, 0, None));
+        ledger
+            .push(Loss::new(LossKind::Commits, reason).lsns(start.manifest.applied_lsn.next(), Some(link.last_lsn)).place(&name, 0, None));
     }
 }
 

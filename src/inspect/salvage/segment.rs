@@ -1,8 +1,8 @@
 //! One segment, read as far as its blocks hold.
 
-use crate::document::StoredDocument;
 use crate::docstore::RowsReader;
 use crate::docstore::salvage::{SalvagedRow, tolerated};
+use crate::document::StoredDocument;
 use crate::error::{Error, Result};
 use crate::format::manifest::SegmentEntry;
 use crate::ids::Seq;
@@ -42,7 +42,8 @@ impl OpenSegment {
             let rows = RowsReader::open(&segment, entry.base_seq)?;
             let vectors = tolerated(VectorsReader::open(&segment))?;
             let fits = vectors.as_ref().is_ok_and(|v| v.as_ref().map_or(0, |v| u64::from(v.count())) == entry.vectors);
-            let differs = || Error::corrupt(&name, entry.offset, format!("the manifest says {} vectors, the segment another number", entry.vectors));
+            let differs =
+                || Error::corrupt(&name, entry.offset, format!("the manifest says {} vectors, the segment another number", entry.vectors));
             let vectors = if vectors.is_ok() && !fits { Err(differs()) } else { vectors };
             Ok(OpenSegment { rows, vectors })
         };

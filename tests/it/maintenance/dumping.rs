@@ -43,7 +43,8 @@ fn what_is_restored_dumps_to_the_same_bytes() {
 fn searches_answer_the_same_after_a_restore() {
     let (_, db) = fixture();
     let copy = open(&restored(&dump_of(&db)));
-    for (query, vector) in [(Some("torn tail number3"), None), (None, Some(vec![3.0, 0.1, -1.0])), (Some("rag"), Some(vec![1.0, 1.0, 1.0]))] {
+    for (query, vector) in [(Some("torn tail number3"), None), (None, Some(vec![3.0, 0.1, -1.0])), (Some("rag"), Some(vec![1.0, 1.0, 1.0]))]
+    {
         let ask = |db: &Database| {
             let search = Search { query: query.map(Into::into), vector: vector.clone(), k: 20, ..Search::default() };
             let hits = db.snapshot().collection("main").unwrap().search(&search).unwrap().hits;

@@ -23,7 +23,8 @@ fn closed() -> SimDirectory {
 fn answers(disk: &SimDirectory) -> Vec<String> {
     let db = Database::open_read_only_with(Arc::new(disk.clone()), options()).unwrap();
     let main = db.snapshot().collection("main").unwrap();
-    let mut said = vec![format!("{:?}", triune::CollectionStats { segments: 0, ..main.stats().unwrap() }), format!("{:?}", main.sources().unwrap())];
+    let mut said =
+        vec![format!("{:?}", triune::CollectionStats { segments: 0, ..main.stats().unwrap() }), format!("{:?}", main.sources().unwrap())];
     for (mode, query, vector) in [
         (Mode::Text, "torn tail number3 replaced", None),
         (Mode::Vector, "", Some(vec![2.0, 0.3, -1.0])),
@@ -86,7 +87,8 @@ fn one_collection_is_rebuilt_and_the_log_is_brought_in() {
 fn damage_to_what_cannot_be_rebuilt_is_refused_and_nothing_is_changed() {
     let disk = closed();
     let mut refused = 0;
-    let primary: Vec<(String, u64)> = sections_of(&disk).into_iter().filter(|s| !s.derived).map(|s| (s.file, s.start + s.length / 2)).collect();
+    let primary: Vec<(String, u64)> =
+        sections_of(&disk).into_iter().filter(|s| !s.derived).map(|s| (s.file, s.start + s.length / 2)).collect();
     let tombstones = disk.file_names().into_iter().find(|n| n.starts_with("d-")).map(|n| (n, 100));
     for (file, at) in primary.into_iter().chain(tombstones) {
         let damaged = copy(&disk);

@@ -157,7 +157,8 @@ fn each_file_deleted_cut_or_emptied_in_turn_is_survived() {
     for (name, disk, now, before) in subjects() {
         for file in disk.file_names() {
             let bytes = disk.read_file(&file).unwrap();
-            for (how, left) in [("deleted", None), ("cut", Some(bytes[..bytes.len() / 2].to_vec())), ("zeroed", Some(vec![0; bytes.len()]))] {
+            for (how, left) in [("deleted", None), ("cut", Some(bytes[..bytes.len() / 2].to_vec())), ("zeroed", Some(vec![0; bytes.len()]))]
+            {
                 let what = format!("{name}: {file} {how}");
                 let damaged = copy(&disk);
                 match left {
@@ -211,7 +212,8 @@ fn a_frame_of_a_segment_is_found_again() {
     for (at, opens) in [(entry.offset + 3, false), (end - 1, false), (end - 61, false), (end - 74, true)] {
         let damaged = copy(&disk);
         flip(&damaged, &file, at);
-        let opened = Database::open_read_only_with(Arc::new(damaged.clone()), options()).and_then(|db| db.snapshot().collection("main")?.stats());
+        let opened =
+            Database::open_read_only_with(Arc::new(damaged.clone()), options()).and_then(|db| db.snapshot().collection("main")?.stats());
         assert_eq!(opened.is_ok(), opens, "byte {at}");
         let (saved, ledger) = saved(&damaged, &format!("byte {at}"));
         assert_eq!(ledger, [], "byte {at}");

@@ -25,5 +25,8 @@ fn an_upgrade_says_the_version_writes_nothing_and_refuses_a_newer_one() {
     }
     newer.write_file("HEAD", head);
     let error = upgrade_directory(Arc::new(newer)).unwrap_err();
-    assert!(error.code() == ErrorCode::UnsupportedVersion && error.to_string().contains("7.0") && error.to_string().contains("1.0"), "{error}");
+    assert!(
+        error.code() == ErrorCode::UnsupportedVersion && error.to_string().contains("7.0") && error.to_string().contains("1.0"),
+        "{error}"
+    );
 }

@@ -90,7 +90,8 @@ fn a_backup_opens_by_itself_and_a_second_one_links_what_is_the_same() {
     let report = triune(&["backup", text(&path), text(&first), "--json"]).ok().objects().remove(0);
     assert!(report["copied"]["files"].as_u64() >= Some(2) && report["linked"]["files"] == 0, "{report}");
     assert_eq!(triune(&["dump", text(&first)]).ok().stdout, dump);
-    let report = triune(&["backup", text(&path), text(&second), "--link-from", text(&first), "--verify", "--json"]).ok().objects().remove(0);
+    let report =
+        triune(&["backup", text(&path), text(&second), "--link-from", text(&first), "--verify", "--json"]).ok().objects().remove(0);
     assert!(report["linked"]["files"].as_u64() >= Some(1), "{report}");
     triune(&["backup", text(&path), text(&linked), "--link"]).ok();
     triune(&["delete", text(&first), "--all"]).ok();
