@@ -21,17 +21,26 @@ pub(crate) fn assert_sound(disk: &SimDirectory) {
     assert!(problems.is_empty(), "{problems:?}");
 }
 
-/// A database whose log names files of both kinds, besides the manifest's.
-pub(crate) fn with_landed_batches() -> (SimDirectory, Database) {
+fn twenty(from: usize) -> Vec<Document> {
+    (from..from + 20).map(|i| Document::new(format!("d{i}")).text("some torn words").vector([i as f32])).collect()
+}
+
+/// A database as the manifest of the next one has it.
+pub(crate) fn before_landed_batches() -> (SimDirectory, Database) {
     let disk = SimDirectory::new();
     let small = Options { thresholds: Thresholds { record_bytes: 600, dead_inline_bytes: 0 }, ..options() };
     let db = Database::create_with(Arc::new(disk.clone()), small).unwrap();
     db.create_collection("main", Schema::default()).unwrap();
-    let many = |from: usize| (from..from + 20).map(|i| Document::new(format!("d{i}")).text("some torn words").vector([i as f32])).collect();
-    db.put("main", many(0)).unwrap();
+    db.put("main", twenty(0)).unwrap();
     db.checkpoint().unwrap();
+    (disk, db)
+}
+
+/// A database whose log names files of both kinds, besides the manifest's.
+pub(crate) fn with_landed_batches() -> (SimDirectory, Database) {
+    let (disk, db) = before_landed_batches();
     db.put("main", vec![Document::new("small")]).unwrap();
-    db.put("main", many(10)).unwrap();
+    db.put("main", twenty(10)).unwrap();
     db.delete("main", vec!["d3".into(), "d12".into()]).unwrap();
     (disk, db)
 }
