@@ -5,7 +5,10 @@
 //! | `operations` | what may happen |
 //! | `draw` | how it is drawn |
 //! | `model` | what every write means |
+//! | `filters` | how filters are drawn, and what they mean |
+//! | `graph` | what documents mention and relate, and the searches that follow it, the plain way |
 //! | `oracle` | every read, held against the model |
+//! | `graph_oracle` | the same of entities, relations and PageRank |
 //! | `cases` | faults that were found, each as small as it gets |
 //! | `disk` | a simulated disk that lets commits happen in the middle of a checkpoint or merge |
 //!
@@ -15,6 +18,9 @@
 mod cases;
 mod disk;
 mod draw;
+mod filters;
+mod graph;
+mod graph_oracle;
 mod model;
 mod operations;
 mod oracle;
@@ -60,8 +66,8 @@ impl Machine {
         let mut machine = Machine { disk, db, settings, model, lsn: Lsn(0), kept: Vec::new(), reader: None, questions };
         // Most runs want something to write to.
         machine.commit(&[
-            Call::Create { name: 0, dimension: 0, metric: 0, scorer: false, key: false },
-            Call::Create { name: 0, dimension: 2, metric: 1, scorer: true, key: true },
+            Call::Create { name: 0, dimension: 0, metric: 0, scorer: false, key: false, plain: false },
+            Call::Create { name: 0, dimension: 2, metric: 1, scorer: true, key: true, plain: false },
         ]);
         machine
     }
@@ -111,6 +117,25 @@ impl Machine {
     }
 
     fn step(&mut self, step: &Step) {
+        let same = matches!(step, Step::Checkpoint | Step::Merge | Step::Compact | Step::Close(_) | Step::Vanish { .. });
+        let before = same.then(|| graph_oracle::answers(&self.db().snapshot(), &self.model));
+        self.carry_out(step);
+        if let Some(before) = before {
+            assert_eq!(
+                graph_oracle::answers(&self.db().snapshot(), &self.model),
+                before,
+                "{step:?} changes where things lie, not what is answered"
+            );
+        }
+        oracle::check(&self.db().snapshot(), &self.model, &mut self.questions);
+        assert_eq!(self.db().snapshot().lsn(), self.lsn);
+        match step {
+            Step::Commit(_) | Step::Keep | Step::Forget(_) | Step::StopReading => {}
+            _ => self.check_kept(),
+        }
+    }
+
+    fn carry_out(&mut self, step: &Step) {
         match step {
             Step::Commit(calls) => self.commit(calls),
             Step::Group(batches) => self.group(batches),
@@ -155,12 +180,6 @@ impl Machine {
             Step::Forget(_) => {}
             Step::Read { settings } => self.read(*settings),
             Step::StopReading => self.reader = None,
-        }
-        oracle::check(&self.db().snapshot(), &self.model, &mut self.questions);
-        assert_eq!(self.db().snapshot().lsn(), self.lsn);
-        match step {
-            Step::Commit(_) | Step::Keep | Step::Forget(_) | Step::StopReading => {}
-            _ => self.check_kept(),
         }
     }
 
