@@ -31,6 +31,7 @@ use operations::{Call, Settings, Step, Work, Write, write_batch};
 use oracle::Questions;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use triune::io::sim::SimDirectory;
 use triune::{Commit, Database, Error, ErrorCode, Lsn, Snapshot};
@@ -322,6 +323,11 @@ fn number(name: &str, default: u32) -> u32 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
+#[allow(clippy::print_stderr, reason = "what was looked at is what it is worth; shown with --nocapture")]
+fn report(runs: u64, steps: u64, commits: u64) {
+    eprintln!("properties: {runs} runs, {steps} steps, {commits} commits that changed something");
+}
+
 #[test]
 fn any_sequence_of_operations_leaves_what_the_model_says() {
     let regressions = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/proptest-regressions/properties.txt");
@@ -332,6 +338,7 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         ..ProptestConfig::default()
     };
     let most = number("TRIUNE_STEPS", 40) as usize;
+    let (runs, taken, commits) = (Cell::new(0u64), Cell::new(0u64), Cell::new(0u64));
     proptest!(config, |((settings, steps) in draw::run(most))| {
         let mut machine = Machine::new(settings);
         for step in &steps {
@@ -341,5 +348,10 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         machine.step(&Step::Compact);
         machine.step(&Step::Close(settings));
         machine.check_kept();
+        runs.set(runs.get() + 1);
+        taken.set(taken.get() + steps.len() as u64);
+        commits.set(commits.get() + machine.lsn.0);
     });
+    report(runs.get(), taken.get(), commits.get());
+    assert!(commits.get() > 0);
 }
