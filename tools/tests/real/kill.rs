@@ -1,6 +1,6 @@
 //! SIGKILL at any moment: what was acknowledged is there, the rest is a prefix of what was asked, and the next process goes on at once.
 
-use crate::support::{Random, State, committed, line, opens_twice, read, run, settle, size, states_after, triune};
+use crate::support::{Random, State, committed, line, nothing_left_over, opens_twice, read, run, settle, size, states_after, triune};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -189,4 +189,31 @@ fn the_lock_of_a_killed_writer_is_free_at_once() {
 fn assert_ok(path: &Path) {
     run(path, "put", &[&line(2).replace('\n', "")]);
     assert_eq!(read(path).len(), 2);
+}
+
+/// An unfinished `create` is completed by the next one, and a finished one is there.
+#[test]
+fn a_kill_amid_create_leaves_nothing_or_a_database() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = Random::new("create");
+    let begun = Instant::now();
+    run(&directory.path().join("whole"), "create", &[]);
+    let usual = begun.elapsed().as_micros() as u64;
+    let (mut killed, mut unfinished) = (0, 0);
+    let rounds = size("TRIUNE_ROUNDS", 10, 1000);
+    for round in 0..rounds {
+        let (path, about) = (directory.path().join(round.to_string()), format!("create {round}"));
+        let mut child = triune(&path, "create", &[]).spawn().unwrap();
+        killed += u64::from(kill(&mut child, Duration::from_micros(random.below(usual + 1)), &about));
+        let again = triune(&path, "create", &[]).output().unwrap();
+        match again.status.code() {
+            Some(0) => unfinished += 1,
+            // All of it was there, the collection too.
+            code => assert_eq!(code, Some(11), "{about}: {}", String::from_utf8_lossy(&again.stderr)),
+        }
+        assert_eq!(read(&path), State::new());
+        nothing_left_over(&path);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    println!("create: {rounds} rounds, {killed} killed, {unfinished} to be completed");
 }

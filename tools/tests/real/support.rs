@@ -53,7 +53,7 @@ pub(crate) fn document(number: u64) -> Document {
     };
     Document::new(id(number))
         .text(format!("common Number and Paris word{number}{}", " ".repeat(spaces)))
-        .metadata(Metadata::from_json(format!(r#"{{"n":{number}, "even":{}}}"#, number % 2 == 0)).unwrap())
+        .metadata(Metadata::from_json(format!(r#"{{"n":{number}, "even":{}}}"#, number.is_multiple_of(2))).unwrap())
         .vector(vec![1.0, number as f32])
         .source(format!("source {}", number % 3))
 }
