@@ -349,16 +349,22 @@ impl Collection {
 
     /// What is stored of each source. Times are known once the documents were seen in the database.
     pub fn sources(&self) -> Vec<SourceInfo> {
-        let mut all: BTreeMap<&String, (SourceInfo, BTreeSet<&String>)> = BTreeMap::new();
-        for (d, source) in self.documents.iter().filter_map(|d| Some((d, d.source.as_ref()?))) {
-            let (info, entities) = all.entry(source).or_default();
-            entities.extend(d.mentions.iter().map(|m| &m.key));
-            info.source = source.clone();
-            info.documents += 1;
-            info.bytes += d.text.len() as u64;
-            info.entities = entities.len() as u64;
-            info.time_ms = info.time_ms.max(d.stamp.get().map_or(0, |(_, time)| time));
+        let names: BTreeSet<&String> = self.documents.iter().filter_map(|d| d.source.as_ref()).collect();
+        names.into_iter().map(|name| self.source(name)).collect()
+    }
+
+    fn source(&self, name: &String) -> SourceInfo {
+        let of_it: Vec<&Rc<Stored>> = self.documents.iter().filter(|d| d.source.as_ref() == Some(name)).collect();
+        let called = |d: &&Rc<Stored>| d.metadata.as_ref()?.value.get("file_name")?.as_str().filter(|s| !s.is_empty()).map(String::from);
+        SourceInfo {
+            source: name.clone(),
+            display_name: of_it.iter().find_map(called).unwrap_or_else(|| name.clone()),
+            documents: of_it.len() as u64,
+            vectors: of_it.iter().filter(|d| d.vector.is_some()).count() as u64,
+            entities: of_it.iter().flat_map(|d| &d.mentions).map(|m| &m.key).collect::<BTreeSet<_>>().len() as u64,
+            mentions: of_it.iter().map(|d| d.mentions.len() as u64).sum(),
+            bytes: of_it.iter().map(|d| d.text.len() as u64).sum(),
+            time_ms: of_it.iter().filter_map(|d| d.stamp.get()).map(|(_, time)| time).max().unwrap_or(0),
         }
-        all.into_values().map(|(info, _)| info).collect()
     }
 }

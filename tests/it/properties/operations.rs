@@ -462,6 +462,8 @@ fn metadata((shape, value): (u8, u8)) -> String {
         19 => format!(r#"{{"long":["{}"],"tag":"y","page":"{page}"}}"#, filters::long_string(usize::from(value))),
         20 => r#"{"file_hash":null,"s":null}"#.into(),
         21 => format!(r#"{{"page":{page}.0,"tag":{}}}"#, value > 127),
+        22 => format!(r#"{{"file_name":"Guide {page}.pdf","s":"{}"}}"#, source(value)),
+        23 => [r#"{"file_name":""}"#, r#"{"file_name":["Guide.pdf"]}"#][usize::from(page % 2)].into(),
         _ => format!(r#"{{"page":{page}}}"#),
     }
 }

@@ -27,6 +27,10 @@ const CALLS: [(&str, &[&str]); 8] = [
     ("flock", &["error=EIO", "signal=KILL"]),
 ];
 
+/// Failures of what follows another failure: the log is cut back after a failed write, and that fails too.
+const AFTERWARDS: [(&str, &str, &str); 2] =
+    [("pwrite64", "error=ENOSPC", "ftruncate:error=EIO:when=1"), ("pwrite64", "error=EIO", "ftruncate:signal=KILL:when=1")];
+
 /// Lines that the failing load is given, two a commit.
 const LINES: std::ops::Range<u64> = 100..106;
 
@@ -88,13 +92,12 @@ fn any_failing_system_call_is_a_typed_error_and_loses_nothing() {
     let mut total = Counts::default();
     for command in ["load", "compact"] {
         let mut of_command = 0;
-        for (call, answers) in CALLS {
-            for answer in answers {
-                let met = fail_each(directory.path(), &fixture, command, call, answer, &mut total);
-                of_command += met;
-                if is_whole() {
-                    println!("syscalls: {command} {call} {answer}: {met} places");
-                }
+        let alone = CALLS.iter().flat_map(|(call, answers)| answers.iter().map(move |answer| (*call, *answer, "")));
+        for (call, answer, then) in alone.chain(AFTERWARDS) {
+            let met = fail_each(directory.path(), &fixture, command, Failing { call, answer, then }, &mut total);
+            of_command += met;
+            if is_whole() {
+                println!("syscalls: {command} {call} {answer} {then}: {met} places");
             }
         }
         assert!(of_command > 0, "no failure was met by {command}");
@@ -104,7 +107,8 @@ fn any_failing_system_call_is_a_typed_error_and_loses_nothing() {
 }
 
 /// Lets the n-th call of a kind fail, for n = 1, 2, ... (a few of them without a whole sweep) until none does; how many did.
-fn fail_each(directory: &Path, fixture: &Fixture, command: &str, call: &str, answer: &str, counts: &mut Counts) -> u64 {
+fn fail_each(directory: &Path, fixture: &Fixture, command: &str, failing: Failing<'_>, counts: &mut Counts) -> u64 {
+    let Failing { call, answer, then } = failing;
     let (mut met, mut nth) = (0, 1);
     loop {
         let path = directory.join("db");
@@ -113,12 +117,16 @@ fn fail_each(directory: &Path, fixture: &Fixture, command: &str, call: &str, ans
         let injected = format!("inject={call}:{answer}:when={nth}");
         let mut strace = Command::new("strace");
         strace.args(["-f", "-qq", "-e"]).arg(format!("trace={call}")).arg("-e").arg(&injected).arg("-o").arg(&trace);
+        if let Some((also, _)) = then.split_once(':') {
+            strace.arg("-e").arg(format!("trace={call},{also}")).arg("-e").arg(format!("inject={then}"));
+        }
         strace.arg(env!("CARGO_BIN_EXE_triune"));
         let rest = [fixture.file.to_str().unwrap(), "--batch", "2", "--json"];
         let output = with_pipes(strace, &path, command, if command == "load" { &rest } else { &[] }).output().unwrap();
         let killed = output.status.signal() == Some(9);
-        let hit = killed || fs::read_to_string(&trace).unwrap().contains("(INJECTED)");
-        let about = format!("{command}, {injected}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        let hit = killed
+            || fs::read_to_string(&trace).unwrap().lines().any(|l| l.contains(call.trim_start_matches("/^")) && l.contains("(INJECTED)"));
+        let about = format!("{command}, {injected} {then}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
         judge(fixture, &path, command, &output, Hit { hit, on_stdout: call == "write" }, &about, counts);
         fs::remove_dir_all(&path).unwrap();
         if !hit {
@@ -127,6 +135,13 @@ fn fail_each(directory: &Path, fixture: &Fixture, command: &str, call: &str, ans
         met += 1;
         nth += if is_whole() { 1 } else { 11 };
     }
+}
+
+/// A call that fails, and what fails after it, if anything does.
+struct Failing<'a> {
+    call: &'a str,
+    answer: &'a str,
+    then: &'a str,
 }
 
 /// Whether a failure was met, and whether it may have been the acknowledgement's.
