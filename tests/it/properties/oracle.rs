@@ -5,7 +5,7 @@ use super::model::{Collection, Model, Stored};
 use super::operations::{IDS, SOURCES, WORDS};
 use super::{filters, graph::Graph};
 use std::collections::{BTreeMap, BTreeSet};
-use triune::{Filter, Metric, Mode, Scorer, Search, Seq, Snapshot, StoredDocument};
+use triune::{Filter, Legs, Metric, Mode, Scorer, Search, Seq, Snapshot, StoredDocument};
 
 /// How far a score may be from the one computed here.
 const TOLERANCE: f64 = 1e-9;
@@ -83,9 +83,10 @@ fn check_filter(found: &triune::Collection, name: &str, expected: &Collection, q
     assert_eq!(scanned, matching, "{about}: scan");
     let (query, vector) = question(expected, q);
     let (k, hops) = ([0, 1, 2, 5, 1000][q.pick(5)], 1 + q.pick(2) as u32);
+    let legs = Legs { graph: q.pick(2) == 0, ..Legs::default() };
     let search = |mode, k, filter: Option<&Filter>| {
         let (query, vector, filter) = (Some(query.clone()), Some(vector.clone()), filter.cloned());
-        let result = found.search(&Search { query, vector, mode, k, filter, hops, ..Search::default() }).unwrap();
+        let result = found.search(&Search { query, vector, mode, k, filter, hops, legs, ..Search::default() }).unwrap();
         result.hits.into_iter().map(|h| (h.id, h.score)).collect::<Vec<_>>()
     };
     for mode in [Mode::Vector, Mode::Text, Mode::Graph, Mode::Ppr] {
@@ -95,7 +96,8 @@ fn check_filter(found: &triune::Collection, name: &str, expected: &Collection, q
         assert_eq!(search(mode, k, Some(&filter)), wanted, "{about}: {mode} {query:?} {vector:?} k {k}");
     }
     let candidates = k.max((2 * k).clamp(20, 500));
-    let lists = [Mode::Vector, Mode::Text].map(|mode| search(mode, candidates, Some(&filter)));
+    let modes = &[Mode::Vector, Mode::Text, Mode::Graph][..if legs.graph { 3 } else { 2 }];
+    let lists: Vec<_> = modes.iter().map(|mode| search(*mode, candidates, Some(&filter))).collect();
     assert_eq!(search(Mode::Hybrid, k, Some(&filter)), fused(&lists, k), "{about}: hybrid");
 }
 
