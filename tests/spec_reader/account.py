@@ -36,6 +36,23 @@ class Account:
             part.vectors.verify()
             verify_part(part)
 
+        for life in self.database.collections.values():
+            if "listed" in life:
+                self.check_totals(life)
+
+    def check_totals(self, life):
+        """Section 6.2: what a manifest counts of a collection's live documents."""
+        name = f"m-{self.database.slot.manifest_number:016x}.manifest"
+        parts = [p for p in self.database.parts if p.life is life and p.segment.named in life.listed.segments]
+        vectors = tokens = 0
+        for part in parts:
+            dead = set(part.dead)
+            live = [row for row in range(part.segment.rows) if row not in dead]
+            vectors += sum(row in part.vectors.by_row for row in live)
+            tokens += sum(part.lengths[row] for row in live)
+        if vectors != life.listed.vectors or tokens != life.listed.tokens:
+            raise Damage(name, 64, f"{life.name} has {vectors} live vectors and {tokens} tokens")
+
     def claim_rest(self):
         db = self.database
         head.claim_head(db.file("HEAD"))
@@ -79,8 +96,10 @@ def verify_part(part):
     s, named = part.segment, part.segment.named
     documents = [part.document(row) for row in range(s.rows)]
     s.file.need(sum(map(content_hash, documents)) % (1 << 64) == named.content_hash, s.start, "content hash of the segment")
+    part.lengths = [0] * s.rows
     if "Terms" in s.sections:
         text = TextIndex(s)
+        part.lengths = text.lengths
         text.verify([d.text for d in documents])
         s.file.need(text.statistics.tokens == named.tokens, s.start, "tokens of the segment")
         verify_dead(part, text)

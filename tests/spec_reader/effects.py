@@ -5,7 +5,7 @@ import math
 import struct
 
 import roaring
-from manifest import schema
+from manifest import once, schema
 from wire import (DIMENSION_MAX, GRAPH_BYTES_MAX, MASK64, METADATA_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX, Cursor, Newer, Record, finalise)
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -29,7 +29,7 @@ def read_change(c):
         name, life = c.name("name"), c.varint("incarnation")
         body = c.bytes("schema", 65536)
         try:
-            return Record(kind=kind, name=name, incarnation=life, schema=schema(c.file, at, json.loads(body.decode("utf-8"))))
+            return Record(kind=kind, name=name, incarnation=life, schema=schema(c.file, at, json.loads(body.decode("utf-8"), object_pairs_hook=once)))
         except (ValueError, TypeError, AttributeError) as error:
             raise c.file.damage(at, f"schema: {error!r}") from None
     if kind == 2:

@@ -44,10 +44,12 @@ def choose(file):
     slot, at = slots[index], index * SLOT_BYTES
     if newer(slot):
         raise Newer("HEAD", at, f"version {slot.major}.{slot.minor}, incompatible flags {slot.incompatible:#x}")
-    if slot.minor <= FORMAT_MINOR:
-        file.reserved_is_zero(slot, at, SLOT)
-    other = slots[1 - index]
-    return slot, index, other
+    for i in found:
+        if not newer(slots[i]):
+            file.need(slots[i].major >= 1, i * SLOT_BYTES, "version 0 was never released")
+            if slots[i].minor <= FORMAT_MINOR:
+                file.reserved_is_zero(slots[i], i * SLOT_BYTES, SLOT)
+    return slot, index, slots[1 - index]
 
 
 def claim_head(file):

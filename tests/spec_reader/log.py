@@ -15,7 +15,7 @@ RECORD = Layout("RecordHeader", """magic:u32 header_crc:u32 payload_crc:u32 payl
 
 
 def read_header(file, database, claim=True):
-    """Section 7.1, with the checks of section 3.1."""
+    """Section 7.1, with the checks of section 3.1. Without a database, nothing is compared with a namer (7.3)."""
     need = file.need
     need(len(file) >= HEADER.size, 0, "shorter than its header")
     need(file.data[:8] == WAL_MAGIC, 0, "magic")
@@ -25,8 +25,8 @@ def read_header(file, database, claim=True):
         raise Newer(file.name, 8, f"log version {h.major}")
     if h.minor <= WAL_MINOR:
         file.reserved_is_zero(h, 0, HEADER)
-    need(h.database == database, 16, "of another database")
-    need(file.name == f"w-{h.sequence:016x}.wal", 32, f"of sequence {h.sequence}")
+    need(database in (None, h.database), 16, "of another database")
+    need(database is None or file.name == f"w-{h.sequence:016x}.wal", 32, f"of sequence {h.sequence}")
     need(h.first_lsn >= 1, 56, "first_lsn is 0")
     need(h.has_link in (0, 1), 64, "has_link")
     link = (h.link_id, h.link_sequence, h.link_last_lsn, h.link_end_offset)

@@ -29,11 +29,18 @@ def read_manifest(file, slot):
     body = file.take(HEADER.size, header.body_length, "manifest.body")
     need(crc32(body) == header.body_crc, 48, "checksum of the body")
     try:
-        parsed = Body(file).manifest(json.loads(body.decode("utf-8")))
+        parsed = Body(file).manifest(json.loads(body.decode("utf-8"), object_pairs_hook=once))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise file.damage(HEADER.size, f"the body: {error!r}") from None
     check(file, parsed, slot)
     return parsed
+
+
+def once(pairs):
+    """A JSON object in which no key stands twice."""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
 
 
 class Body:
@@ -77,7 +84,8 @@ def schema(file, at, o):
     need(known.get("analyzer") == "word", at, "analyzer")
     need(known.get("scorer") in ("lucene", "okapi"), at, "scorer")
     need(known.get("extractor") in ("none", "compat"), at, "extractor")
-    need(isinstance(known.get("source_key"), str), at, "source_key")
+    key = known.get("source_key")
+    need(isinstance(key, str) and 1 <= len(key.encode()) <= NAME_BYTES_MAX, at, "source_key")
     dimension = known.get("dimension", 1)
     need(type(dimension) is int and 1 <= dimension <= DIMENSION_MAX, at, "dimension")
     return known

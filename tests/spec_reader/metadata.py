@@ -54,8 +54,9 @@ def paths(metadata):
         if isinstance(value, dict):
             for key, inner in value.items():
                 step = f"{path}.{key}"
-                if "." not in key and step not in metadata:
-                    found[step] = inner
+                if "." not in key:
+                    # A key of the metadata itself goes first, but hides only this one text and not what lies deeper.
+                    found.setdefault(step, inner)
                     below(step, inner)
 
     for key, value in metadata.items():

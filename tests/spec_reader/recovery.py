@@ -15,7 +15,7 @@ from wire import Absent, Damage, File, Newer, Record
 
 NAMED = re.compile(r"(?:m-([0-9a-f]{16})\.manifest|w-([0-9a-f]{16})\.wal|s-([0-9a-f]{16})\.segments|d-([0-9a-f]{16})\.tombstones)\Z")
 FIXED = ("HEAD", "LOCK", "WITNESS", "BALLAST")
-CREATED = ("m-0000000000000001.manifest", "w-0000000000000001.wal")
+FIRST_MANIFEST = "m-0000000000000001.manifest"
 
 
 def is_part(name):
@@ -50,7 +50,8 @@ class Database:
         self.path, self.notes, self.headers_read = path, [], set()
         if not os.path.isdir(path):
             raise Absent(path, 0, "there is no such directory")
-        self.names = sorted(n for n in os.listdir(path) if is_part(n) and os.path.isfile(os.path.join(path, n)))
+        self.everything = sorted(n for n in os.listdir(path) if not os.path.isdir(os.path.join(path, n)))
+        self.names = [n for n in self.everything if is_part(n)]
         self.files = {}
         self.witness = head.witness(self.file("WITNESS")) if "WITNESS" in self.names else 0
         self.choose()
@@ -74,12 +75,15 @@ class Database:
         if chosen:
             self.slot, self.index, self.other = chosen
             return
-        for name in self.names:
-            if name not in FIXED and name not in CREATED:
+        if not any(map(NAMED.match, self.names)):
+            raise Absent("HEAD", 0, "no valid slot, and no file of a database: there is none")
+        for name in self.everything:
+            is_log = name in self.names and name.endswith(".wal")
+            if not is_log and name not in FIXED and name != FIRST_MANIFEST:
                 raise Damage("HEAD", 0, f"no valid slot, and {name} is there")
-            if name.endswith(".wal") and any(self.file(name).data[log.START:]):
+            if is_log and any(self.file(name).data[log.START:]):
                 raise Damage("HEAD", 0, f"no valid slot, and {name} holds records")
-        raise Absent("HEAD", 0, "no valid slot: a creation was not finished, or nothing is there")
+        raise Absent("HEAD", 0, "no valid slot: a creation was not finished")
 
     def follow_logs(self):
         """Section 7.3: the active log, and back by links to the one that holds applied_lsn + 1."""
@@ -117,8 +121,8 @@ class Database:
                 continue
             file = self.file(name)
             try:
-                header = log.read_header(file, self.slot.database, claim=False)
-            except (Damage, Newer):
+                header = log.read_header(file, None, claim=False)
+            except Damage:
                 continue
             if any(True for _ in log.headers_anywhere(file, header.id)):
                 raise Damage("HEAD", 0, f"older than {name}, which holds records")
@@ -149,11 +153,10 @@ class Database:
         m = self.manifest
         self.collections, self.parts, self.envelopes = {}, [], []
         for c in m.collections:
-            life = Record(name=c.name, incarnation=c.incarnation, schema=dict(c.schema), live={}, listed=c)
+            life = Record(name=c.name, incarnation=c.incarnation, schema=dict(c.schema), live={}, known=set(), listed=c)
             self.collections[c.incarnation] = life
             for number, named in enumerate(c.segments):
                 self.add_part(life, named, f"{c.name}[{number}].")
-        self.check_totals()
         for scan, record in self.records():
             start = record.self_offset + log.RECORD.size
             self.apply(read_commit(scan.file, start, start + record.payload_length, f"record {record.lsn}"), scan.file, start)
@@ -164,16 +167,10 @@ class Database:
         part.life = life
         self.parts.append(part)
         dead = set(part.dead)
+        life.known.update(part.rows.seqs)
         for row, seq in enumerate(part.rows.seqs):
             if row not in dead:
                 life.live[seq] = (part, row)
-
-    def check_totals(self):
-        """Vectors of a collection count the live ones (6.2)."""
-        for life in self.collections.values():
-            vectors = sum(row in part.vectors.by_row for part, row in life.live.values())
-            if len(life.live) != life.listed.documents or vectors != life.listed.vectors:
-                raise Damage(f"m-{self.slot.manifest_number:016x}.manifest", manifest.HEADER.size, f"totals of {life.name}")
 
     def apply(self, commit, file, at):
         """Section 8.1: the catalog in order, then what each collection got."""
@@ -181,36 +178,53 @@ class Database:
             self.change(change, file, at)
         for effects in commit.collections:
             life = self.collections.get(effects.incarnation)
+            file.need(life is not None, at, f"no collection of incarnation {effects.incarnation}")
             for named in effects.landed:
-                if life:
-                    self.add_part(life, named, f"landed at {named.file:x}+{named.offset}.")
+                self.add_part(life, named, f"landed at {named.file:x}+{named.offset}.")
             dead = effects.dead
             if effects.dead_file:
                 d = self.file(f"d-{effects.dead_file.file:016x}.tombstones")
                 self.read_tombstones_header(d, effects.dead_file.file)
                 dead = tombstones.read_seqs(d, effects.dead_file)
-            if life:
-                for seq, document in effects.rows:
-                    life.live[seq] = document
-                for seq in dead:
-                    life.live.pop(seq, None)
+            for seq, document in effects.rows:
+                life.live[seq] = document
+                life.known.add(seq)
+            for seq in dead:
+                file.need(seq in life.known, at, f"seq {seq} dies, and no row has it")
+                life.live.pop(seq, None)
 
     def change(self, change, file, at):
-        by_name = {life.name: life for life in self.collections.values()}
+        """Section 8.1: every collection that a change names is there, in the life that it names; what it makes is not there yet."""
+        lives = self.collections
+        by_name = {life.name: life for life in lives.values()}
+
+        def named(name, incarnation=None):
+            life = by_name.get(name)
+            file.need(life is not None and incarnation in (None, life.incarnation), at, f"no collection {name!r} of incarnation {incarnation}")
+            return life
+
         if change.kind == 1:
-            self.collections[change.incarnation] = Record(name=change.name, incarnation=change.incarnation, schema=change.schema, live={})
+            file.need(change.name not in by_name and change.incarnation not in lives, at, f"collection {change.name!r} is there already")
+            lives[change.incarnation] = Record(name=change.name, incarnation=change.incarnation, schema=change.schema, live={}, known=set())
         elif change.kind == 2:
-            self.collections.pop(change.incarnation, None)
+            named(change.name, change.incarnation)
+            del lives[change.incarnation]
         elif change.kind == 3:
-            old = self.collections.pop(change.old)
-            self.collections[change.new] = Record(old, incarnation=change.new, live={})
+            old = named(change.name, change.old)
+            file.need(change.new not in lives, at, "the new incarnation is there already")
+            del lives[change.old]
+            lives[change.new] = Record(old, incarnation=change.new, live={}, known=set())
         elif change.kind == 4:
-            self.collections[change.incarnation]["name"] = change.to
+            file.need(change.to not in by_name, at, f"collection {change.to!r} is there already")
+            named(change.name, change.incarnation)["name"] = change.to
         elif change.kind == 5:
-            by_name[change.a]["name"], by_name[change.b]["name"] = change.b, change.a
+            a, b = named(change.a), named(change.b)
+            a["name"], b["name"] = b.name, a.name
         else:
-            schema = self.collections[change.incarnation].schema
-            file.need(schema.setdefault("dimension", change.dimension) == change.dimension, at, "a dimension is fixed twice")
+            life = lives.get(change.incarnation)
+            file.need(life is not None, at, f"no collection of incarnation {change.incarnation}")
+            fixed = life.schema.setdefault("dimension", change.dimension)
+            file.need(fixed == change.dimension, at, "a dimension is fixed twice")
 
 
 def document_of(entry):
