@@ -6,8 +6,8 @@
 VERSION, MAP_TYPE, HEADER_BYTES, FOOTER_BYTES = 3, 0, 16, 20
 EMPTY = 0
 INDEX_ABOVE = 32
-# The inputs with a number of their own, from 1 on.
-COMMON = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"[:63]
+# The inputs with a number of their own, from 1 to 63.
+COMMON = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 
 
 def table():

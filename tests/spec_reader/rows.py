@@ -75,7 +75,6 @@ class Rows:
     def read_block(self, number):
         s, e = self.sections["Docs"], self.index[number]
         stored = s.part(e.offset, e.stored_length)
-        s.claim(e.offset, e.offset + e.stored_length, f"block {number}")
         raw = stored if e.stored_length == e.raw_length else lz4.decompress(stored, e.raw_length)
         s.need(raw is not None, f"block {number} does not decompress to {e.raw_length} bytes", e.offset)
         file = File(f"{s.file.name}, Docs block {number}", raw)
@@ -87,7 +86,13 @@ class Rows:
             self.bodies[e.first_row + i] = read_document(cursor, body=True)
             cursor.finish("the document")
             start = end
-        self.slack = len(raw) - base - start
+        if base + start < len(raw):
+            file.claim(base + start, len(raw), "after the last body")
+        if e.stored_length < e.raw_length:
+            s.claim(e.offset, e.offset + e.stored_length, f"block {number}")
+        else:
+            for a, b, what in file.claims:
+                s.claim(e.offset + a, e.offset + b, f"block {number}.{what}")
 
     def verify(self):
         """Checks the derived and the doubled against the bodies: every block, Sources and IdMap."""
