@@ -86,18 +86,19 @@ def small(t, db, seed, kill):
         t.load_and_kill(db, [shapes.document(rng, i + 20, 3) for i in range(12)], 8)
 
 
-def pair(t, directory):
-    """Two small databases, the second with a live log."""
-    made = [os.path.join(directory, n) for n in ("closed", "killed")]
-    for i, db in enumerate(made):
+def bases(t, directory):
+    """Three small databases: closed; with a live log; and with a live log of which nothing is known to be durable."""
+    made = [os.path.join(directory, n) for n in ("closed", "killed", "buffered")]
+    for i, db in enumerate(made[:2]):
         small(t, db, i, kill=i == 1)
+    shapes.killed_buffered(t, made[2], random.Random(2))
     return made
 
 
 def check_damages(t, directory, args):
-    made, problems, seen = pair(t, directory), [], Counter()
+    made, problems, seen = bases(t, directory), [], Counter()
     for number in range(args.first, args.first + args.damages):
-        source, other = made[number % 2], made[1 - number % 2]
+        source, other = made[number % 3], made[(number + 1) % 3]
         damaged = Damaged(source, other, os.path.join(directory, "damaged"), number)
         found, status = difference(t, damaged.target)
         seen[status] += 1
@@ -110,7 +111,7 @@ def check_damages(t, directory, args):
 
 
 def check_forgeries(t, directory, args):
-    _, source = pair(t, directory)
+    source = bases(t, directory)[1]
     target, problems, number = os.path.join(directory, "forged"), [], 0
     for name, change, expected in forgeries.cases(source):
         shutil.rmtree(target, ignore_errors=True)

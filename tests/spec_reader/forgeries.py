@@ -5,11 +5,13 @@ The database that they are applied to was killed, so that its log holds records 
 """
 
 import json
+import os
 import struct
 
 import head
 import log
 import manifest
+import tombstones
 from recovery import Database
 from wire import File, align, crc32
 
@@ -130,6 +132,56 @@ def other_log(at=log.START, number=0xFFFF, break_header=False, **changes):
     return change
 
 
+def rotated(records=(), number=0x9999, before=None, **changes):
+    """Continues the active log in another, as a rotation does, and lets the slots name that; `before` changes the predecessor first."""
+    def change(db):
+        scan, path = active(db)
+        identity = b"r" * 16
+        v = dict(values(log.HEADER, load(path)), sequence=number, id=identity, first_lsn=scan.next_lsn, has_link=1, link_id=scan.header.id,
+                 link_sequence=scan.header.sequence, link_last_lsn=scan.next_lsn - 1, link_end_offset=scan.end)
+        v.update(changes)
+        data, at, last = packed(log.HEADER, v), log.START, 0
+        for i, some in enumerate(records):
+            raw = encoded(identity, at, v["first_lsn"] + i, last, some)
+            last = struct.unpack_from("<I", raw, 4)[0]
+            data, at = data + raw, at + len(raw)
+        if before:
+            before(db)
+        store(f"{db}/w-{number:016x}.wal", data)
+        slot("both", wal_sequence=number, wal_id=identity)(db)
+    return change
+
+
+def with_active(edit):
+    """Changes the bytes of the active log: `edit(data, scan)` answers them, or None to remove the file."""
+    def change(db):
+        scan, path = active(db)
+        data = edit(load(path), scan)
+        if data is None:
+            os.remove(path)
+        else:
+            store(path, data)
+    return change
+
+
+def dying_file(file_number, seqs, named=None, kind=tombstones.SEQS, **header):
+    """A d- file with one envelope of dying seqs, and a record that names it."""
+    def change(db):
+        low = struct.pack("<HH", 0, len(seqs) - 1) + struct.pack("<I", 16) + struct.pack(f"<{len(seqs)}H", *seqs)
+        inner = struct.pack("<QI", 1, 0) + struct.pack("<II", 12346, 1) + low
+        v = {"magic": tombstones.ENVELOPE_MAGIC, "kind": kind, "body_length": len(inner), "items": len(seqs), "body_crc": crc32(inner), "crc": 0}
+        raw = tombstones.ENVELOPE.struct.pack(*v.values())[:28]
+        raw += struct.pack("<I", crc32(raw))
+        database = Database(db)
+        h = {"magic": tombstones.MAGIC, "major": 1, "minor": 0, "database": database.slot.database, "number": file_number, "reserved": bytes(24)}
+        h.update(header)
+        store(f"{db}/d-{file_number:016x}.tombstones", packed(tombstones.HEADER, h) + raw + inner)
+        main = next(c.incarnation for c in database.manifest.collections if c.name == "main")
+        dead = b"\2" + varints(file_number, len(raw) + len(inner)) + (named or raw[28:])
+        commit(effects=effects(main, dead=dead))(db)
+    return change
+
+
 def varint(n):
     out = b""
     while n >= 128:
@@ -246,6 +298,37 @@ def logs():
     yield "record: proves lsns that are not there", record(payload(), durable=1 << 30), CORRUPT
 
 
+def links():
+    cut = with_active(lambda data, scan: data[:scan.end - 8])
+    flip = with_active(lambda data, scan: data[:scan.end - 9] + bytes([data[scan.end - 9] ^ 1]) + data[scan.end - 8:])
+    yield "link: to the log before", rotated(), OK
+    yield "link: and records after it", rotated([payload(), payload()]), OK
+    yield "link: bytes after the predecessor's end", rotated(before=record(payload())), OK
+    yield "link: zeros after the predecessor's end gone", rotated(before=with_active(lambda data, scan: data[:scan.end])), OK
+    yield "link: predecessor cut", rotated(before=cut), CORRUPT
+    yield "link: predecessor changed", rotated(before=flip), CORRUPT
+    yield "link: predecessor missing", rotated(before=with_active(lambda data, scan: None)), CORRUPT
+    yield "link: another identity", rotated(link_id=b"x" * 16), CORRUPT
+    yield "link: another sequence", rotated(link_sequence=1), CORRUPT
+    yield "link: forward", rotated(number=2), CORRUPT
+    yield "link: another end", rotated(link_end_offset=log.START), CORRUPT
+    yield "link: an end that is no multiple of 8", rotated(link_end_offset=log.START + 4), CORRUPT
+    yield "link: another last lsn", rotated(link_last_lsn=1), CORRUPT
+    yield "link: lsns left out", rotated(first_lsn=100, link_last_lsn=99), CORRUPT
+
+
+def dying(live):
+    yield "dead: in a file", dying_file(0x8888, [live]), OK
+    yield "dead: in a file, of a seq of no row", dying_file(0x8888, [60000]), CORRUPT
+    yield "dead: in a file of another number", dying_file(0x8888, [live], number=0x8889), CORRUPT
+    yield "dead: in a file of another database", dying_file(0x8888, [live], database=b"x" * 16), CORRUPT
+    yield "dead: in a newer file", dying_file(0x8888, [live], major=2), NEWER
+    yield "dead: in a file with reserved bytes", dying_file(0x8888, [live], minor=1, reserved=b"\1" * 24), OK
+    yield "dead: another checksum", dying_file(0x8888, [live], named=bytes(4)), CORRUPT
+    yield "dead: envelope of rows", dying_file(0x8888, [live], kind=tombstones.ROWS), CORRUPT
+    yield "dead: envelope of an unknown kind", dying_file(0x8888, [live], kind=9), CORRUPT
+
+
 def commits(main):
     yield "commit: nothing", commit(), OK
     yield "commit: a byte after it", record(payload() + b"x"), CORRUPT
@@ -282,5 +365,7 @@ def cases(db):
     """All of them, for a database with collections `main` and `other` of 3 components."""
     database = Database(db)
     main = next(c.incarnation for c in database.manifest.collections if c.name == "main")
-    for group in (slots(), manifests(), logs(), commits(main)):
+    database.load()
+    live = max(s for s in database.collections[main].live if s < 60000)
+    for group in (slots(), manifests(), logs(), links(), commits(main), dying(live)):
         yield from group

@@ -36,8 +36,6 @@ def open_envelope(file, named, kind, prefix):
     need(e.magic == ENVELOPE_MAGIC, at, "magic of the envelope")
     need(crc32(file.data[at:at + 28]) == e.crc, at, "checksum of the envelope")
     need(e.crc == named.crc, at, "the envelope is not the one that was named")
-    if e.kind not in (ROWS, SEQS):
-        raise Newer(file.name, at, f"envelope of kind {e.kind}")
     need(e.kind == kind, at, f"envelope of kind {e.kind}")
     need(e.body_length == named.length - ENVELOPE.size, at, "length of the body")
     start = at + ENVELOPE.size
