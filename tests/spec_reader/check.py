@@ -123,7 +123,17 @@ def check_forgeries(t, directory, args):
             problems.append(f"forgery `{name}`: the specification asks for {expected}, the reader answers {status}")
         if found:
             problems.append(f"forgery `{name}`: {found}")
-    print("forgeries:", number, flush=True)
+    lenient = []
+    for name, change, expected in forgeries.stricter(source):
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("BALLAST"))
+        change(target)
+        status = ours(target)[0]
+        if status != expected:
+            problems.append(f"forgery `{name}`: the specification asks for {expected}, the reader answers {status}")
+        if t.run("dump", target, ok=False).returncode != expected:
+            lenient.append(name)
+    print(f"forgeries: {number}; passed by the binary though they are damage: {', '.join(lenient) or 'none'}", flush=True)
     return problems
 
 

@@ -361,6 +361,19 @@ def commits(main):
     yield "fix: unknown", commit(b"\6" + varints(NEXT, 3)), CORRUPT
 
 
+def stricter(db):
+    """What the specification calls damage and the program lets pass: no program writes it, and no accident makes it."""
+    main = next(c.incarnation for c in Database(db).manifest.collections if c.name == "main")
+    yield "manifest: major 0", body(major=0), CORRUPT
+    yield "log: major 0", log_header(major=0), CORRUPT
+    yield "manifest: a number with a sign", top("next_seq", "+99999"), CORRUPT
+    yield "segment: base_seq below that of its rows", segment("base_seq", "0"), CORRUPT
+    yield "create: a name that is there", commit(b"\1" + name("main") + varint(NEXT) + name(SCHEMA)), CORRUPT
+    yield "create: an incarnation that is there", commit(b"\1" + name("new") + varint(main) + name(SCHEMA)), CORRUPT
+    yield "rename: onto a name that is there", commit(b"\4" + name("main") + name("other") + varint(main)), CORRUPT
+    yield "fix: another dimension", commit(b"\6" + varints(main, 4)), CORRUPT
+
+
 def cases(db):
     """All of them, for a database with collections `main` and `other` of 3 components."""
     database = Database(db)

@@ -21,6 +21,7 @@ def read_header(file, database, claim=True):
     need(file.data[:8] == WAL_MAGIC, 0, "magic")
     h = file.read(0, HEADER, "log", claim)
     need(crc_with_zero(file.raw(0, HEADER), HEADER.offsets["crc"]) == h.crc, 0, "checksum of the header")
+    need(h.major >= 1, 8, "version 0 was never released")
     if h.major > WAL_MAJOR:
         raise Newer(file.name, 8, f"log version {h.major}")
     if h.minor <= WAL_MINOR:

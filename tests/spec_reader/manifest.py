@@ -19,6 +19,7 @@ def read_manifest(file, slot):
     need(file.data[:8] == MANIFEST_MAGIC, 0, "magic")
     header = file.read(0, HEADER, "manifest")
     need(crc_with_zero(file.raw(0, HEADER), HEADER.offsets["crc"]) == header.crc, 0, "checksum of the header")
+    need(header.major >= 1, 8, "version 0 was never released")
     if header.major > MANIFEST_MAJOR:
         raise Newer(file.name, 8, f"manifest version {header.major}")
     if header.minor <= MANIFEST_MINOR:

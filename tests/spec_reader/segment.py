@@ -112,6 +112,7 @@ class Segment:
         need(raw[:8] == SEGMENT_MAGIC, self.start, "magic of the header")
         h = self.header = self.file.read(self.start, HEADER, "header", claim=False)
         need(crc_with_zero(raw, HEADER.offsets["crc"]) == h.crc, self.start, "checksum of the header")
+        need(h.major >= 1, self.start, "version 0 was never released")
         if h.major > SEGMENT_MAJOR:
             raise Newer(self.file.name, self.start, f"segment version {h.major}")
         need(h.crc == self.footer.header_crc, self.start, "the header is not the one that the footer names")
@@ -144,7 +145,7 @@ class Segment:
             need(end <= self.footer.table_offset, at, f"block checksums of {s.name}")
             need(not any(e.reserved), at, f"reserved bytes of {s.name}")
             expected = CRITICAL if e.kind < 32 else DERIVED
-            need(e.flags == expected or s.name.startswith("kind"), at, f"flags of {s.name}")
+            need(e.flags & 3 == expected or s.name.startswith("kind"), at, f"flags of {s.name}")
 
     def check_numbers(self):
         """Section 9.5, 11, 12 and 19: items and aux against lengths and each other."""

@@ -19,6 +19,7 @@ def read_header(file, database, number, claim=True):
     need(file.data[:8] == MAGIC, 0, "magic")
     h = file.read(0, HEADER, "header", claim)
     need(crc_with_zero(file.raw(0, HEADER), HEADER.offsets["crc"]) == h.crc, 0, "checksum of the header")
+    need(h.major >= 1, 8, "version 0 was never released")
     if h.major > MAJOR:
         raise Newer(file.name, 8, f"version {h.major}")
     need(h.database == database, 16, "of another database")
