@@ -9,7 +9,7 @@ import log
 import segment
 import tombstones
 from effects import content_hash
-from graph import Graph
+from graph import Graph, mentioned
 from metadata import MetadataIndex
 from recovery import Database
 from text import TextIndex
@@ -106,12 +106,10 @@ def verify_part(part):
     if "MetadataTerms" in s.sections:
         MetadataIndex(s).verify([d.metadata for d in documents])
     extractor = part.life.schema["extractor"]
-    if "Entities" in s.sections:
+    some = any(mentioned(d, extractor) or d.relations for d in documents)
+    s.file.need(some == ("Entities" in s.sections), s.start, "graph sections are there exactly when a row mentions or relates an entity")
+    if some:
         Graph(s).verify(documents, extractor)
-    else:
-        from graph import mentioned
-        some = any(mentioned(d, extractor) or d.relations for d in documents)
-        s.file.need(not some, s.start, "no graph sections, and a row mentions or relates an entity")
 
 
 def verify_dead(part, text):

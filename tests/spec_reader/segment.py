@@ -1,6 +1,6 @@
 """The container of a segment: header, section table, block checksums, footer (format-spec.md, section 9)."""
 
-from wire import (BLOCK_BYTES, SECTION_PAGE_THRESHOLD, SECTIONS_MAX, SEGMENT_ROWS_MAX, Layout, Newer, align, crc32, crc_with_zero)
+from wire import (BLOCK_BYTES, SECTION_PAGE_THRESHOLD, SECTIONS_MAX, SEGMENT_ROWS_MAX, Layout, Newer, crc32, crc_with_zero)
 
 SEGMENT_MAGIC = b"\x89TRIseg\n"
 FOOTER_MAGIC = b"\nTRIend\x89"
