@@ -15,8 +15,12 @@
 //! | `search.rs` `frequencies.rs` | one retriever over all parts |
 //! | `checkpoint.rs` `flush.rs` `merge.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
+//! | `unfinished.rs` `restore.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
+//! | `rebuild.rs` | derived sections anew |
+//! | `verify.rs` | whether what a state names stands in its files |
 
 mod background;
+pub(crate) mod backup;
 mod batch;
 mod checkpoint;
 mod commit;
@@ -32,20 +36,26 @@ mod open;
 mod part;
 mod patch;
 mod policy;
+pub(crate) mod rebuild;
 mod replay;
 mod resolve;
+pub(crate) mod restore;
 mod search;
 mod segments;
 mod snapshot;
 mod sources;
+mod unfinished;
+mod verify;
 mod version;
 
 #[cfg(test)]
 mod tests;
 
+pub use backup::BackupReport;
 pub use batch::WriteBatch;
 pub use commit::Commit;
 pub use open::RecoveryReport;
+pub use rebuild::RebuildReport;
 pub use resolve::Outcome;
 pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 

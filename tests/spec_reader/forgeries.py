@@ -244,6 +244,38 @@ def slots():
     yield "chosen slot: durable lsn 0", slot("chosen", durable_lsn=0), OK
 
 
+def marks():
+    mark = head.UNFINISHED_MAGIC.ljust(4096, b"\0")
+    yield "HEAD: zeros, and files of a database", lambda db: store(f"{db}/HEAD", bytes(8192)), CORRUPT
+    yield "HEAD: missing, and files of a database", lambda db: os.remove(f"{db}/HEAD"), CORRUPT
+    yield "HEAD: the unfinished mark twice", lambda db: store(f"{db}/HEAD", mark + mark), NOT_FOUND
+    yield "HEAD: the unfinished mark once", lambda db: store(f"{db}/HEAD", bytes(4096) + mark), NOT_FOUND
+    yield "HEAD: the unfinished mark, and more", lambda db: store(f"{db}/HEAD", mark[:-1] + b"\1" + bytes(4096)), CORRUPT
+    yield "HEAD: the unfinished mark, cut", lambda db: store(f"{db}/HEAD", mark[:-1]), CORRUPT
+    yield "HEAD: a valid slot and the unfinished mark", mark_beside(mark), OK
+    yield "HEAD and logs missing", lambda db: keep(db, "LOCK", "WITNESS"), NOT_FOUND
+    yield "HEAD and all but an empty log missing", lambda db: (keep(db, "LOCK"), store(f"{db}/w-{77:016x}.wal", bytes(5000))), NOT_FOUND
+    yield "HEAD and all but a log missing", lambda db: (keep(db), store(f"{db}/w-{77:016x}.wal", bytes(5000) + b"\1")), CORRUPT
+    yield "HEAD missing, and a file of others", lambda db: (keep(db, "LOCK"), store(f"{db}/notes.txt", b"x")), NOT_FOUND
+    yield "HEAD missing, a log, and a file of others", lambda db: (keep(db, "LOCK"), store(f"{db}/notes.txt", b"x"), store(f"{db}/w-{77:016x}.wal", b"")), CORRUPT
+
+
+def mark_beside(mark):
+    def change(db):
+        data = load(f"{db}/HEAD")
+        other = 1 - head.choose(File("HEAD", bytes(data)))[1]
+        data[other * 4096:(other + 1) * 4096] = mark
+        store(f"{db}/HEAD", data)
+    return change
+
+
+def keep(db, *names):
+    """Removes all files but these."""
+    for file in os.listdir(db):
+        if file not in names:
+            os.remove(f"{db}/{file}")
+
+
 def manifests():
     yield "manifest: as it is, spaced otherwise", body(lambda o: None), OK
     yield "manifest: major 2", body(major=2), NEWER
@@ -380,5 +412,5 @@ def cases(db):
     main = next(c.incarnation for c in database.manifest.collections if c.name == "main")
     database.load()
     live = max(s for s in database.collections[main].live if s < 60000)
-    for group in (slots(), manifests(), logs(), links(), commits(main), dying(live)):
+    for group in (slots(), marks(), manifests(), logs(), links(), commits(main), dying(live)):
         yield from group

@@ -3,6 +3,7 @@
 from wire import Damage, Layout, Newer, crc_with_zero
 
 HEAD_MAGIC = b"TRIUNEHD"
+UNFINISHED_MAGIC = b"TRIUNEUF"
 WITNESS_MAGIC = b"TRIUNEWT"
 FORMAT_MAJOR, FORMAT_MINOR = 1, 0
 SLOT_BYTES = 4096
@@ -20,6 +21,12 @@ def valid_slot(file, at):
         return None
     slot = file.read(at, SLOT, f"slot {at // SLOT_BYTES}", claim=False)
     return slot if crc_with_zero(raw, SLOT.offsets["crc"]) == slot.crc else None
+
+
+def unfinished(file):
+    """Whether HEAD carries the unfinished mark (4.4)."""
+    mark = UNFINISHED_MAGIC.ljust(SLOT_BYTES, b"\0")
+    return any(file.data[i * SLOT_BYTES:(i + 1) * SLOT_BYTES] == mark for i in (0, 1))
 
 
 def newer(slot):

@@ -75,6 +75,8 @@ class Database:
         if chosen:
             self.slot, self.index, self.other = chosen
             return
+        if "HEAD" in self.names and head.unfinished(self.file("HEAD")):
+            raise Absent("HEAD", 0, "a restore or a backup was not finished")
         if not any(map(NAMED.match, self.names)):
             raise Absent("HEAD", 0, "no valid slot, and no file of a database: there is none")
         for name in self.everything:

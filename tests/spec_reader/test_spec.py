@@ -42,6 +42,7 @@ class Layouts(unittest.TestCase):
         c = spec.constants()
         ours = {
             "HEAD_MAGIC": head.HEAD_MAGIC, "FORMAT_MAJOR": head.FORMAT_MAJOR, "FORMAT_MINOR": head.FORMAT_MINOR,
+            "UNFINISHED_MAGIC": head.UNFINISHED_MAGIC,
             "WITNESS_MAGIC": head.WITNESS_MAGIC, "MANIFEST_MAGIC": manifest.MANIFEST_MAGIC, "MANIFEST_MAJOR": manifest.MANIFEST_MAJOR,
             "WAL_MAGIC": log.WAL_MAGIC, "WAL_MAJOR": log.WAL_MAJOR, "RECORD_MAGIC": log.RECORD_MAGIC, "SEGMENT_MAGIC": segment.SEGMENT_MAGIC,
             "FOOTER_MAGIC": segment.FOOTER_MAGIC, "SEGMENT_MAJOR": segment.SEGMENT_MAJOR, "SECTION_CRITICAL": segment.CRITICAL,
