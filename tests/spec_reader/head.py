@@ -66,6 +66,8 @@ def claim_head(file):
             file.claim_record(at, SLOT, f"slot {i}")
         elif at < len(file):
             file.claim(at, min(at + SLOT_BYTES, len(file)), f"slot {i} (not valid)")
+    if len(file) > 2 * SLOT_BYTES:
+        file.claim(2 * SLOT_BYTES, len(file), "after the slots")
 
 
 def witness(file):
@@ -82,6 +84,8 @@ def witness(file):
         if record:
             file.claim_record(at, WITNESS, f"record {i}")
             best = max(best, record.durable_lsn)
-        else:
+        elif at < len(file):
             file.claim(at, min(at + WITNESS.size, len(file)), f"record {i} (none)")
+    if len(file) > 2 * WITNESS.size:
+        file.claim(2 * WITNESS.size, len(file), "after the records")
     return best
