@@ -15,9 +15,13 @@
 //! | `search.rs` `frequencies.rs` | one retriever over all parts |
 //! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
+//! | `unfinished.rs` `restore.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
+//! | `rebuild.rs` | derived sections anew |
+//! | `verify.rs` | whether what a state names stands in its files |
 //! | `health.rs` `events.rs` | what an operator asks, and what `tracing` is told |
 
 mod background;
+pub(crate) mod backup;
 mod batch;
 mod buried;
 mod checkpoint;
@@ -36,22 +40,28 @@ mod open;
 mod part;
 mod patch;
 mod policy;
+pub(crate) mod rebuild;
 mod replay;
 mod resolve;
+pub(crate) mod restore;
 mod rewrite;
 mod search;
 mod segments;
 mod snapshot;
 mod sources;
+mod unfinished;
+mod verify;
 mod version;
 
 #[cfg(test)]
 mod tests;
 
+pub use backup::BackupReport;
 pub use batch::WriteBatch;
 pub use commit::Commit;
 pub use health::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use open::RecoveryReport;
+pub use rebuild::RebuildReport;
 pub use resolve::Outcome;
 pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 

@@ -136,14 +136,20 @@ fn tell(loaded: &Loaded, timer: Timer) {
     events::opened(loaded.replayed.lsn, replayed, dropped, loaded.catalog.collections.size(), timer);
 }
 
-/// Loads until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile.
+/// Loads a state for reading.
 fn load_beside_a_writer(dir: &dyn Directory, options: &Options) -> Result<Loaded> {
+    beside_a_writer(dir, || load(dir, options, false)).map(|(_opening, loaded)| loaded)
+}
+
+/// Reads until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile. While the
+/// guard is held, no writer unlinks a file.
+pub(super) fn beside_a_writer<T>(dir: &dyn Directory, read: impl Fn() -> Result<T>) -> Result<(LockGuard, T)> {
     let mut last = None;
     for _ in 0..READ_ATTEMPTS {
-        let _opening = opening(dir)?;
+        let opening = opening(dir)?;
         let before = head_generation(dir);
-        match load(dir, options, false) {
-            Ok(loaded) => return Ok(loaded),
+        match read() {
+            Ok(found) => return Ok((opening, found)),
             Err(e @ (Error::Corrupt(_) | Error::NotFound(_))) if head_generation(dir) != before => last = Some(e),
             Err(e) => return Err(e),
         }
@@ -159,11 +165,11 @@ fn head_generation(dir: &dyn Directory) -> Option<Generation> {
 }
 
 /// Says clearly why there is nothing to open.
-fn refuse_missing(dir: &dyn Directory) -> Result<()> {
+pub(super) fn refuse_missing(dir: &dyn Directory) -> Result<()> {
     match look(dir)? {
         Found::Database => Ok(()),
         Found::Unfinished => Err(Error::NotFound(format!(
-            "a database in {}: a create was cut short there and nothing was ever committed; create it again",
+            "a database in {}: a create, restore or backup was cut short there and nothing in it counts; run it again, or remove the directory",
             dir.describe()
         ))),
         Found::Nothing | Found::Foreign(_) => Err(Error::NotFound(format!("a database in {}; create one first", dir.describe()))),
@@ -210,8 +216,15 @@ fn opening(dir: &dyn Directory) -> Result<LockGuard> {
     Err(Error::Locked("a writer has held HEAD for 5 s while it removes files; try again".into()))
 }
 
-/// Reads everything. Writes nothing.
-fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded> {
+/// What HEAD, the manifest and the logs say.
+pub(super) struct State {
+    pub(super) view: HeadView,
+    pub(super) manifest: Manifest,
+    pub(super) recovered: Recovered,
+}
+
+/// Reads HEAD, the manifest that it names and the records after it. Writes nothing.
+pub(super) fn read_state(dir: &dyn Directory, writing: bool) -> Result<State> {
     // Read in this order: evidence, the state, the logs. Whatever a live writer does meanwhile, evidence is never newer than the logs.
     let witness = Witness::read(dir);
     let view = match read_head(dir, writing)? {
@@ -222,6 +235,13 @@ fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded>
     let head = &view.chosen;
     let manifest = read_manifest(dir, head)?;
     let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
+    Ok(State { view, manifest, recovered })
+}
+
+/// Reads everything. Writes nothing.
+fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded> {
+    let State { view, manifest, recovered } = read_state(dir, writing)?;
+    let head = &view.chosen;
     let catalog = Catalog::of(&manifest);
     let mut files = OpenFiles::new(dir, head.database, options.io_mode);
     let mut version = version(&mut files, head.generation, manifest)?;
