@@ -143,7 +143,7 @@ fn a_log_record_that_no_commit_can_be_is_found() {
     let id = Uuid(WalHeader::decode(&bytes[..4096]).unwrap().id);
     // The last record of the log is replaced by another one.
     let headers = (4096..bytes.len() - RECORD_HEADER_BYTES).step_by(8);
-    let last = headers.filter_map(|at| RecordHeader::decode(&bytes[at..at + RECORD_HEADER_BYTES], id, at as u64).ok()).last().unwrap();
+    let last = headers.filter_map(|at| RecordHeader::decode(&bytes[at..at + RECORD_HEADER_BYTES], id, at as u64).ok()).next_back().unwrap();
     let at = last.self_offset.get() as usize;
     let with = |payload: &[u8]| {
         let header = RecordHeader::encode(
