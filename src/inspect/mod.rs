@@ -18,6 +18,7 @@
 //! | `findings.rs` | what is said of one file: fields, and the first thing wrong |
 //! | `survey.rs` | the first pass, and which files are named by what |
 //! | `head.rs` `witness.rs` `lock.rs` `ballast.rs` | the files with a fixed name |
+//! | `salvage/` | what can be saved of a damaged database |
 //! | `manifest.rs` `log.rs` `segments.rs` `tombstones.rs` | the numbered files |
 //! | `structures.rs` `raw.rs` `raw_log.rs` `raw_segments.rs` | one file, field by field |
 //! | `fsck/` | whether all of it is sound |
@@ -32,6 +33,7 @@ mod manifest;
 mod raw;
 mod raw_log;
 mod raw_segments;
+pub mod salvage;
 mod segments;
 mod structures;
 mod survey;

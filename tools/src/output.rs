@@ -116,6 +116,11 @@ impl Out {
         self.writer.write_all(b"\n").map_err(closed)
     }
 
+    /// Stdout itself, for what is neither a line of text nor of JSON.
+    pub(crate) fn writer(&mut self) -> &mut impl Write {
+        &mut self.writer
+    }
+
     /// JSON for people and files: indented by two.
     pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Outcome<()> {
         serde_json::to_writer_pretty(&mut self.writer, value).map_err(|e| closed(e.into()))?;

@@ -9,6 +9,7 @@
 //! | `graph.rs` | filters, the entity graph, sources, collections |
 //! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
+//! | `maintenance.rs` | dump and restore, backup, rebuild, salvage, upgrade |
 //! | `search.rs` | one question and many |
 //! | `status.rs` | exit statuses and the form of errors |
 
@@ -19,6 +20,7 @@ mod graph;
 #[cfg(feature = "ingest")]
 mod ingest;
 mod load;
+mod maintenance;
 mod search;
 mod status;
 mod support;
