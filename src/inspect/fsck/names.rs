@@ -34,11 +34,11 @@ impl Names {
         names.logs(recovered);
         state.commits.iter().for_each(|Commit { effects, .. }| names.effects(effects));
         let same = |other: &HeadState| HeadState { generation: view.chosen.generation, ..other.clone() } == view.chosen;
-        if let Some(other) = view.other.as_ref().filter(|other| !same(other)) {
-            if let Err(e) = names.follow_other(dir, other) {
-                names.whole = false;
-                names.fallback = Some(((1 - view.chosen_slot as u64) * 4096, e.to_string()));
-            }
+        if let Some(other) = view.other.as_ref().filter(|other| !same(other))
+            && let Err(e) = names.follow_other(dir, other)
+        {
+            names.whole = false;
+            names.fallback = Some(((1 - view.chosen_slot as u64) * 4096, e.to_string()));
         }
         names
     }
