@@ -143,6 +143,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Why the line read last cannot be stored. What the operating system said is passed on.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only what a document can be refused for is about the line")]
     fn wrong(&self, error: Error) -> Error {
         let at = |what: String| format!("line {} of the dump: {what}; nothing was restored", self.number);
         match error {
