@@ -126,7 +126,7 @@ impl fmt::Display for Corruption {
 /// | --- | --- |
 /// | `NotFound`, `AlreadyExists`, `SchemaMismatch`, `EmbedderMismatch`, `InvalidArgument`, `DuplicateId`, `LimitExceeded`, `ReadOnly` | mend the call |
 /// | `Locked`, `DiskFull`, `Interrupted` | mend the circumstances and try again |
-/// | `Corrupt`, `UnsupportedVersion` | keep the files; look at them with `triune inspect` |
+/// | `Corrupt`, `UnsupportedVersion` | keep the files; `triune fsck` says what is damaged |
 /// | `OutcomeUnknown`, `Poisoned` | reopen the database: that decides what was committed |
 /// | `Io` | read the cause |
 #[derive(Debug, thiserror::Error)]
@@ -142,7 +142,10 @@ pub enum Error {
     #[error("locked: {0}")]
     Locked(String),
     /// A file is damaged.
-    #[error("corrupt: {0}. Nothing was changed. Look at it with `triune inspect`, and restore the file from a backup")]
+    #[error(
+        "corrupt: {0}. Nothing was changed. `triune fsck DB` says what is damaged; restore a backup, or save what is whole with \
+         `triune salvage DB --out NEW`"
+    )]
     Corrupt(Corruption),
     /// A file needs a newer program.
     #[error("unsupported version: {0}")]

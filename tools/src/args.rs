@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// Merge each collection into one segment and remove what is dead
     Compact(CompactArgs),
+    /// Check a database and say what is damaged, also when it does not open; writes nothing
+    Fsck(crate::cmd::fsck::FsckArgs),
     /// Say what each file of a database is and holds, also when the database does not open
     Inspect(InspectArgs),
     /// Write the content of a database as text, the same bytes for the same content

@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     },
     /// The reader of our stdout went away.
     OutputClosed,
+    /// Everything is said already, and this is the exit status that says it.
+    Status(u8),
     /// Everything that could be done is done, and what could not is said already.
     #[cfg_attr(not(feature = "ingest"), expect(dead_code, reason = "only `ingest` ends so"))]
     Incomplete,
@@ -54,6 +56,7 @@ impl Failure {
         match self {
             Failure::Refused { code, message } => Failure::Refused { code, message: reword(message) },
             Failure::OutputClosed => Failure::OutputClosed,
+            Failure::Status(status) => Failure::Status(status),
             Failure::Incomplete => Failure::Incomplete,
         }
     }

@@ -8,6 +8,7 @@ mod count;
 mod create;
 mod delete;
 mod demo;
+pub(crate) mod fsck;
 mod dump;
 mod get;
 mod graph;
@@ -56,6 +57,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Graph(args) => graph::run(args, out),
         Command::Analyze(args) => analyze::run(args, out),
         Command::Compact(args) => compact::run(args, out),
+        Command::Fsck(args) => fsck::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
         Command::Dump(args) => dump::run(args, out),
         Command::Restore(args) => restore::run(args, out),

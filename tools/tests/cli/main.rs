@@ -5,6 +5,7 @@
 //! | `support.rs` | running the binary, temporary databases, `.npy` files |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
+//! | `fsck.rs` | checking: statuses, reports; a file field by field |
 //! | `graph.rs` | filters, the entity graph, sources, collections |
 //! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
@@ -14,6 +15,7 @@
 
 mod demo;
 mod documents;
+mod fsck;
 mod graph;
 #[cfg(feature = "ingest")]
 mod ingest;
