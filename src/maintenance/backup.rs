@@ -54,7 +54,7 @@ pub fn backup(path: impl AsRef<Path>, destination: impl AsRef<Path>, options: &B
     in_new_directory(destination.as_ref(), |dir| backup_into(&source, &dir, previous.as_ref().map(|p| p as &dyn Directory), options))
 }
 
-/// As [`backup`], for any directories; `previous` stands for [`BackupOptions::link_from`].
+/// As [`backup()`], for any directories; `previous` stands for [`BackupOptions::link_from`].
 pub fn backup_into(
     source: &dyn Directory,
     destination: &Arc<dyn Directory>,
