@@ -228,6 +228,29 @@ impl Error {
         Error::Io { context, source }
     }
 
+    /// This error with what stands in spite of it.
+    pub(crate) fn noting(self, note: &str) -> Error {
+        let add = |what: String| format!("{what} ({note})");
+        match self {
+            Error::NotFound(s) => Error::NotFound(add(s)),
+            Error::AlreadyExists(s) => Error::AlreadyExists(add(s)),
+            Error::Locked(s) => Error::Locked(add(s)),
+            Error::Corrupt(c) => Error::Corrupt(Corruption { what: add(c.what), ..c }),
+            Error::UnsupportedVersion(s) => Error::UnsupportedVersion(add(s)),
+            Error::SchemaMismatch(s) => Error::SchemaMismatch(add(s)),
+            Error::EmbedderMismatch(s) => Error::EmbedderMismatch(add(s)),
+            Error::InvalidArgument(s) => Error::InvalidArgument(add(s)),
+            Error::DuplicateId(s) => Error::DuplicateId(add(s)),
+            Error::LimitExceeded(s) => Error::LimitExceeded(add(s)),
+            Error::ReadOnly(s) => Error::ReadOnly(add(s)),
+            Error::DiskFull(s) => Error::DiskFull(add(s)),
+            Error::OutcomeUnknown(s) => Error::OutcomeUnknown(add(s)),
+            Error::Poisoned(s) => Error::Poisoned(add(s)),
+            Error::Interrupted(s) => Error::Interrupted(add(s)),
+            Error::Io { context, source } => Error::Io { context: add(context), source },
+        }
+    }
+
     /// A copy for another waiter of the same group of commits. An `Io` source is rebuilt from its kind and text.
     pub(crate) fn duplicate(&self) -> Error {
         match self {

@@ -68,6 +68,7 @@ pub mod retrieval;
 rooms! { docstore format graph manifest memtable metadata segment text tombstones unicode vector wal }
 
 pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
+pub use engine::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;

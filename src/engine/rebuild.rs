@@ -8,7 +8,7 @@
 use super::files::{Files, NewFile};
 use super::flush::{DerivedBuilder, fill};
 use super::open::{self, State, read_state, refuse_missing, take_lock};
-use super::segments::{SegmentFile, SegmentHandle};
+use super::segments::OpenFiles;
 use super::verify::{NamedPart, check_sections, open_segment};
 use crate::docstore::{RowsBuilder, RowsReader, content_hash};
 use crate::error::{Error, Result};
@@ -232,8 +232,7 @@ fn write_segment(
 /// Holds what was written against its checksums and the manifest, before it is named.
 fn read_back(dir: &dyn Directory, database: Uuid, new: &SegmentEntry, applied: Lsn) -> Result<()> {
     check_sections(&open_segment(dir, database, new)?, |_| true)?;
-    let open = SegmentFile::open(dir, new.file, IoMode::Pread)?;
-    SegmentHandle::new(dir, database, open, new.clone(), Lsn(0), applied)?.rooms().map(drop)
+    OpenFiles::new(dir, database, IoMode::Pread).handle(new, Lsn(0), applied)?.rooms().map(drop)
 }
 
 fn publish(dir: &dyn Directory, files: &Files, publisher: &mut Publisher, state: &State, manifest: &Manifest) -> Result<()> {

@@ -128,7 +128,7 @@ impl Restorer {
         let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
         let last = self.collections.last().map(|c| c.incarnation);
         for f in flushed {
-            let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open.clone(), f.entry.clone(), Lsn(0), RESTORED)?;
+            let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), Lsn(0), RESTORED);
             // Read back before it is named.
             handle.rooms()?;
             let entry = self.collections.iter_mut().find(|c| c.incarnation == f.incarnation).expect("its documents came after it");

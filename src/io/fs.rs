@@ -176,12 +176,25 @@ impl Directory for FsDirectory {
                 LockMode::Exclusive => file.try_lock(),
             };
             match locked {
-                Ok(()) => return Ok(Some(LockGuard(Box::new(file)))),
+                Ok(()) => return Ok(Some(LockGuard(Box::new(Locked(file))))),
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
+    }
+}
+
+/// A locked file.
+#[derive(Debug)]
+struct Locked(OsFile);
+
+impl Drop for Locked {
+    /// Unlocks before the handle closes. Closing alone would not do: a child that another thread is about to start has a copy of every
+    /// handle until it runs its own program, and the lock would last as long as the copy.
+    fn drop(&mut self) {
+        // Should it fail, closing unlocks, if later.
+        let _ = self.0.unlock();
     }
 }
 

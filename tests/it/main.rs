@@ -7,6 +7,7 @@
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
 //! | `fsck` | checking: what is sound is clean, what is damaged is found, named and graded, checksums mended or not |
 //! | `maintenance` | dump and restore, backup, rebuild, salvage: what they keep, what they refuse, what a crash leaves |
+//! | `compat` | databases that earlier versions wrote: read and written further |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
@@ -22,6 +23,7 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
 mod api;
+mod compat;
 mod corruption;
 mod format_spec;
 mod fsck;
