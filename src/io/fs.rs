@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Bytes, Directory, File, LockGuard, LockMode, mmap};
+use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, mmap, unsupported};
 
 #[cfg(not(unix))]
 compile_error!("Triune's promises rest on fsync of a directory, which it knows how to ask for on unix only.");
@@ -82,6 +82,14 @@ impl FsDirectory {
         &self.path
     }
 
+    /// Removes the directory, which must be empty. Its name is gone durably after a sync of the one above.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` when it holds anything, and whatever the operating system says.
+    pub fn remove(self) -> Result<()> {
+        fs::remove_dir(&self.path)
+    }
+
     fn file_path(&self, name: &str) -> Result<PathBuf> {
         let mut components = Path::new(name).components();
         match (components.next(), components.next()) {
@@ -143,6 +151,17 @@ impl Directory for FsDirectory {
 
     fn sync_parent(&self) -> Result<()> {
         sync_directory_above(&self.path)
+    }
+
+    fn link_source(&self, name: &str) -> Result<LinkSource> {
+        Ok(LinkSource(LinkKind::Path(self.file_path(name)?)))
+    }
+
+    fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
+        match &source.0 {
+            LinkKind::Path(path) => fs::hard_link(path, self.file_path(name)?),
+            LinkKind::Simulated(_) => Err(unsupported()),
+        }
     }
 
     /// Every call opens the file anew, since the operating system ties a lock to the handle: two locks of one process conflict like those

@@ -5,8 +5,8 @@
 //! Calls of the loader and of the runtime fail as well as those of the database.
 
 use crate::support::{
-    State, committed, copy, document, id, is_whole, line, nothing_left_over, opens_twice, read, run, settle, state_of, states_after,
-    triune, with_pipes,
+    State, checked, committed, copy, document, id, is_whole, line, nothing_left_over, opens_twice, read, run, settle, state_of,
+    states_after, triune, with_pipes,
 };
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -184,6 +184,7 @@ fn judge(fixture: &Fixture, path: &Path, command: &str, output: &Output, met: Hi
 
 /// The next process opens, writes, closes, and leaves nothing behind that is not its own.
 fn goes_on(path: &Path, state: &State, about: &str) {
+    checked(path, 1, about);
     opens_twice(path, state, about);
     let db = Database::open(path).unwrap();
     db.put("main", vec![document(500)]).unwrap_or_else(|e| panic!("{about}: {e}"));
