@@ -65,10 +65,10 @@ impl Publisher {
     }
 
     /// Publishes the first state of a new database into what [`create_head`] or [`create_unfinished_head`] made, both slots: with the
-    /// generation of `first`, which is at least 1, and the next. Every file that `first` names, HEAD's own name and the directory's are
+    /// generation of `first`, or 1 when that is 0, and the next. Every file that `first` names, HEAD's own name and the directory's are
     /// durable before.
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
-        let current = HeadState { generation: Generation(first.generation.0 - 1), ..first.clone() };
+        let current = HeadState { generation: Generation(first.generation.0.saturating_sub(1)), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
         let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
