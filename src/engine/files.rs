@@ -1,6 +1,7 @@
 //! Names for new files, and which files may go.
 
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, File, LockMode};
 use parking_lot::Mutex;
@@ -112,7 +113,7 @@ impl Files {
         let claimed = self.in_progress.lock().clone();
         let Some(reachable) = reachable() else { return Ok(false) };
         for file in present.iter().filter_map(|n| FileName::parse(n)) {
-            if !reachable.contains(&file) && !claimed.contains(&file) {
+            if !reachable.contains(&file) && (!claimed.contains(&file) || breaks(Rule::Claims)) {
                 let name = file.to_string();
                 match self.dir.unlink(&name) {
                     Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(format!("removing {name}"), e)),

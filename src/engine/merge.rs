@@ -13,6 +13,7 @@ use super::version::{CollectionInfo, CollectionSegments, Version};
 use crate::docstore::{RowsBuilder, content_hash};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn};
 use crate::io::names::FileName;
 use crate::memtable::deaths::ALIVE;
@@ -196,7 +197,9 @@ impl Core {
             let mut entry = m.handle.entry.clone();
             // A handle of its own carries the deaths up to here, so that the new tombstones come about as every other does.
             let probe = SegmentHandle::new(self.dir.as_ref(), self.database, m.handle.file().clone(), entry.clone(), Lsn(0), plan.lsn)?;
-            carry(plan, &m.row_maps, &probe, applied)?;
+            if !breaks(Rule::MergeCarries) {
+                carry(plan, &m.row_maps, &probe, applied)?;
+            }
             let mut tombstones = Tombstones { core: self, lsn: applied, writer: None };
             tombstones.bring_up(&mut entry, &probe, &plan.info)?;
             tombstones.finish()?;

@@ -6,6 +6,7 @@
 use super::merge::Plan;
 use super::segments::SegmentHandle;
 use super::version::{Catalog, Version};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::Lsn;
 use crate::options::limits;
 use std::sync::Arc;
@@ -60,9 +61,10 @@ fn plans(version: &Version, catalog: &Catalog, choose: impl Fn(&[Arc<SegmentHand
     catalog.collections.values().find_map(|info| {
         let all = &version.collections.get(&info.incarnation)?.segments;
         // Segments that landed after the manifest are not the manifest's to replace; they are the youngest.
-        let named = all.iter().take_while(|s| s.landed <= applied).count();
+        let named = all.iter().take_while(|s| s.landed <= applied || breaks(Rule::MergeNamed)).count();
         let (from, to) = choose(&all[..named])?;
-        Some(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs: all[from..to].to_vec(), lsn: applied })
+        let lsn = if breaks(Rule::MergeDropsApplied) { Lsn(super::resolve::NEWEST.0 - 1) } else { applied };
+        Some(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs: all[from..to].to_vec(), lsn })
     })
 }
 

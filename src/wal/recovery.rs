@@ -3,6 +3,7 @@
 use super::chain::{ChainLog, follow, leftovers};
 use super::reader::Walk;
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{RECORD_HEADER_BYTES, RecordHeader, WAL_BLOCK_BYTES};
 use crate::format::witness::WitnessRecord;
 use crate::ids::{Lsn, Uuid};
@@ -86,8 +87,10 @@ pub fn recover(
         read_continued(log, applied_lsn, &mut records)?;
     }
     let mut evidence = Evidence::none();
-    evidence.add(head_durable_lsn, || HEAD.into());
-    if let Some(witness) = witness {
+    if !breaks(Rule::EvidenceOfHead) {
+        evidence.add(head_durable_lsn, || HEAD.into());
+    }
+    if let Some(witness) = witness.filter(|_| !breaks(Rule::EvidenceOfWitness)) {
         evidence.add(witness.durable_lsn, || format!("{WITNESS} (byte {} of log {})", witness.durable_offset, witness.wal_id));
     }
     let (last_lsn, tail) = read_active(&mut active, applied_lsn, &mut evidence, &mut records)?;
@@ -150,10 +153,10 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
     }
     let scan = active.log.scan(id, walk.at)?;
     let name = active.log.name.to_string();
-    if let Some((lsn, offset)) = scan.durable {
+    if let Some((lsn, offset)) = scan.durable.filter(|_| !breaks(Rule::EvidenceOfRecords)) {
         evidence.add(lsn, || format!("the record at byte {offset}"));
     }
-    if walk.last_lsn < evidence.lsn {
+    if walk.last_lsn < evidence.lsn && !breaks(Rule::Verdict) {
         records.truncate(kept_before);
         let lost = walk.last_lsn.0.saturating_add(1);
         let what = format!(
