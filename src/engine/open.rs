@@ -186,7 +186,6 @@ fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded>
     };
     let head = &view.chosen;
     let manifest = read_manifest(dir, head)?;
-    let witness = if breaks(Rule::WitnessFirst) { Witness::read(dir) } else { witness };
     let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
     let catalog = Catalog::of(&manifest);
     let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;

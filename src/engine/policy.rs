@@ -61,7 +61,7 @@ fn plans(version: &Version, catalog: &Catalog, choose: impl Fn(&[Arc<SegmentHand
     catalog.collections.values().find_map(|info| {
         let all = &version.collections.get(&info.incarnation)?.segments;
         // Segments that landed after the manifest are not the manifest's to replace; they are the youngest.
-        let named = all.iter().take_while(|s| s.landed <= applied || breaks(Rule::MergeNamed)).count();
+        let named = all.iter().take_while(|s| s.landed <= applied).count();
         let (from, to) = choose(&all[..named])?;
         let lsn = if breaks(Rule::MergeDropsApplied) { Lsn(super::resolve::NEWEST.0 - 1) } else { applied };
         Some(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs: all[from..to].to_vec(), lsn })

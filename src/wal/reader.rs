@@ -153,9 +153,8 @@ impl Walk {
     /// The next record, when it is whole: right here, or at the next block, where the first record after a sync starts.
     pub(crate) fn next(&mut self, log: &mut LogFile) -> Result<Option<RecordHeader>> {
         let block = self.at.next_multiple_of(WAL_BLOCK_BYTES);
-        let later = if breaks(Rule::LaterRecordsDropped) { log.len / WAL_BLOCK_BYTES } else { 0 };
-        let later = (1..=later).map(|n| block + n * WAL_BLOCK_BYTES);
-        for offset in [Some(self.at), Some(block).filter(|&block| block != self.at)].into_iter().flatten().chain(later) {
+        let later = if breaks(Rule::LaterRecordsDropped) { self.at..log.len } else { 0..0 };
+        for offset in [Some(self.at), Some(block).filter(|&block| block != self.at)].into_iter().flatten().chain(later.step_by(RECORD_ALIGNMENT as usize)) {
             let Some(header) = log.record_header(self.id, offset)? else {
                 continue;
             };
