@@ -363,6 +363,10 @@ impl GraphPart for GraphView<'_> {
         on_live!(self, live => live.for_each_relation(entity, sink))
     }
 
+    fn for_each_outgoing(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
+        on_live!(self, live => live.for_each_outgoing(entity, sink))
+    }
+
     fn for_each_key(&self, sink: &mut dyn FnMut(u32, &str)) -> Result<()> {
         on_live!(self, live => live.for_each_key(sink))
     }

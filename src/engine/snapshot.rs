@@ -94,10 +94,16 @@ pub struct CollectionStats {
 pub struct SourceInfo {
     /// Its name.
     pub source: String,
+    /// A name for people: the string `file_name` in the metadata of its first document that has one; else its name.
+    pub display_name: String,
     /// Documents.
     pub documents: u64,
+    /// Documents that have a vector.
+    pub vectors: u64,
     /// Distinct entities that they mention.
     pub entities: u64,
+    /// Document-entity edges: pairs of a document and an entity that it mentions.
+    pub mentions: u64,
     /// Bytes of their texts.
     pub bytes: u64,
     /// When the youngest of them was committed, in milliseconds since 1970 (UTC).

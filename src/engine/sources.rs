@@ -8,6 +8,9 @@ use crate::graph::GraphPart;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The metadata key that holds a file's name for people.
+const NAME_KEY: &str = "file_name";
+
 /// Every source that has a document, in byte order.
 pub(crate) fn registry(parts: &Parts) -> Result<Vec<SourceInfo>> {
     let mut rows: BTreeMap<String, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
@@ -49,14 +52,20 @@ pub(crate) fn count(parts: &Parts) -> Result<u64> {
 fn describe(parts: &Parts, views: &[GraphView<'_>], source: String, rows: &[(usize, Vec<u32>)]) -> Result<SourceInfo> {
     let mut info = SourceInfo { source, ..SourceInfo::default() };
     let mut entities: FxHashSet<Box<str>> = FxHashSet::default();
+    let mut display_name = None;
     for (part, rows) in rows {
         let mut ordinals: FxHashSet<u32> = FxHashSet::default();
         for &row in rows {
             let document = parts.parts[*part].document(row, false)?;
             info.documents += 1;
+            info.vectors += parts.parts[*part].row_totals(row)?.vectors;
+            if display_name.is_none() {
+                display_name = document.metadata.as_ref().and_then(|m| m.string(NAME_KEY)).filter(|name| !name.is_empty());
+            }
             info.bytes += document.text.len() as u64;
             info.time_ms = info.time_ms.max(document.time_ms);
             views[*part].for_each_entity(row, &mut |entity| {
+                info.mentions += 1;
                 ordinals.insert(entity);
             })?;
         }
@@ -65,5 +74,6 @@ fn describe(parts: &Parts, views: &[GraphView<'_>], source: String, rows: &[(usi
         }
     }
     info.entities = entities.len() as u64;
+    info.display_name = display_name.unwrap_or_else(|| info.source.clone());
     Ok(info)
 }

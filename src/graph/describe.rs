@@ -170,13 +170,15 @@ pub fn statistics<P: GraphPart>(parts: &[P]) -> Result<GraphStatistics> {
 /// (weight 1 a document). O(all edges), those between entities of one document included when they are asked for.
 pub fn whole<P: GraphPart>(parts: &[P], shared_documents: bool) -> Result<WholeGraph> {
     let mut union = Union::all(parts)?;
-    let mut nodes = Vec::new();
+    let relations = by_age(&union)?;
+    let mut exists = vec![false; union.len() as usize];
+    for relation in &relations {
+        exists[relation.source as usize] = true;
+        exists[relation.target as usize] = true;
+    }
+    let mut nodes = Vec::with_capacity(exists.len());
     for entity in 0..union.len() {
-        let mut exists = !union.documents(entity)?.is_empty();
-        if !exists {
-            union.for_each_relation(entity, &mut |_, _| exists = true)?;
-        }
-        if exists {
+        if exists[entity as usize] || union.is_mentioned(entity)? {
             nodes.push(entity);
         }
     }
@@ -184,25 +186,40 @@ pub fn whole<P: GraphPart>(parts: &[P], shared_documents: bool) -> Result<WholeG
     let mut number = vec![u32::MAX; union.len() as usize];
     (0u32..).zip(&nodes).for_each(|(n, &entity)| number[entity as usize] = n);
     let mut edges = Vec::new();
-    for (from, &entity) in (0u32..).zip(&nodes) {
-        if shared_documents {
-            for (other, weight) in near(&mut union, entity)? {
-                let to = number[other as usize];
-                // Each edge is seen from both ends.
-                if from <= to {
-                    edges.push((from, to, weight));
-                }
-            }
-            continue;
+    if shared_documents {
+        for (from, &entity) in (0u32..).zip(&nodes) {
+            // Each edge is seen from both ends.
+            let near = near(&mut union, entity)?.into_iter().map(|(other, weight)| (from, number[other as usize], weight));
+            edges.extend(near.filter(|(from, to, _)| from <= to));
         }
-        union.for_each_relation(entity, &mut |part, edge| {
-            if let Some(other) = union.known(part, edge.other)
-                && from <= number[other as usize]
-            {
-                edges.push((from, number[other as usize], edge.weight));
-            }
-        })?;
+    } else {
+        edges.extend(relations.iter().map(|r| (number[r.source as usize], number[r.target as usize], r.weight)));
     }
     let keys = nodes.iter().map(|&entity| union.key(entity).into()).collect();
     Ok(WholeGraph { keys, adjacency: Adjacency::from_edges(nodes.len() as u32, &edges) })
+}
+
+/// A relation between two entities of a union.
+struct Joined {
+    /// Part, row and index: sums have the order of age, however documents are spread over parts.
+    age: (u32, u32, u32),
+    source: u32,
+    target: u32,
+    weight: f64,
+}
+
+/// Every relation, the oldest first.
+fn by_age<P: GraphPart>(union: &Union<'_, P>) -> Result<Vec<Joined>> {
+    let mut relations = Vec::new();
+    for source in 0..union.len() {
+        for &(part, ordinal) in union.places(source) {
+            union.part(part).for_each_outgoing(ordinal, &mut |edge| {
+                if let Some(target) = union.known(part, edge.other) {
+                    relations.push(Joined { age: (part, edge.row, edge.index), source, target, weight: edge.weight });
+                }
+            })?;
+        }
+    }
+    relations.sort_unstable_by_key(|r| r.age);
+    Ok(relations)
 }

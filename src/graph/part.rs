@@ -56,6 +56,15 @@ pub trait GraphPart {
     /// Gives every relation of an entity, ascending by row and index; a self-loop once.
     fn for_each_relation(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()>;
 
+    /// As [`GraphPart::for_each_relation`], but only those that start at the entity: over all entities, each relation once.
+    fn for_each_outgoing(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
+        self.for_each_relation(entity, &mut |edge| {
+            if edge.outgoing {
+                sink(edge);
+            }
+        })
+    }
+
     /// Gives every entity that is known, with its key, in no order that means anything.
     fn for_each_key(&self, sink: &mut dyn FnMut(u32, &str)) -> Result<()>;
 }
@@ -83,6 +92,10 @@ impl<P: GraphPart + ?Sized> GraphPart for &P {
 
     fn for_each_relation(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
         (**self).for_each_relation(entity, sink)
+    }
+
+    fn for_each_outgoing(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
+        (**self).for_each_outgoing(entity, sink)
     }
 
     fn for_each_key(&self, sink: &mut dyn FnMut(u32, &str)) -> Result<()> {
@@ -131,6 +144,15 @@ impl<P: GraphPart, F: Fn(u32) -> bool> GraphPart for Live<P, F> {
     fn for_each_relation(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
         let Some(part) = &self.part else { return Ok(()) };
         part.for_each_relation(entity, &mut |edge| {
+            if (self.live)(edge.row) {
+                sink(edge);
+            }
+        })
+    }
+
+    fn for_each_outgoing(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
+        let Some(part) = &self.part else { return Ok(()) };
+        part.for_each_outgoing(entity, &mut |edge| {
             if (self.live)(edge.row) {
                 sink(edge);
             }

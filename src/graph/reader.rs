@@ -170,14 +170,6 @@ impl GraphPart for GraphReader {
     }
 
     fn for_each_relation(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
-        let edge = |r: RelationRecord, outgoing| RelationEdge {
-            row: r.row,
-            index: r.index,
-            other: r.other,
-            weight: r.weight,
-            outgoing,
-            name: r.name,
-        };
         let mut edges = Vec::new();
         self.relations(&self.inner.by_source, entity, &mut |r| edges.push(edge(r, true)))?;
         let outgoing = edges.len();
@@ -194,7 +186,17 @@ impl GraphPart for GraphReader {
         Ok(())
     }
 
+    fn for_each_outgoing(&self, entity: u32, sink: &mut dyn FnMut(RelationEdge)) -> Result<()> {
+        self.relations(&self.inner.by_source, entity, &mut |r| sink(edge(r, true)))
+    }
+
     fn for_each_key(&self, sink: &mut dyn FnMut(u32, &str)) -> Result<()> {
         self.dictionary()?.for_each(sink)
     }
+}
+
+/// A relation as one of its ends sees it.
+fn edge(record: RelationRecord, outgoing: bool) -> RelationEdge {
+    let RelationRecord { row, index, other, weight, name } = record;
+    RelationEdge { row, index, other, weight, outgoing, name }
 }

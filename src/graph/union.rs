@@ -127,6 +127,15 @@ impl<'a, P: GraphPart> Union<'a, P> {
         Ok(documents)
     }
 
+    /// Whether a live document mentions an entity.
+    pub(super) fn is_mentioned(&self, entity: u32) -> Result<bool> {
+        let mut mentioned = false;
+        for &(part, ordinal) in self.places(entity) {
+            self.part(part).for_each_document(ordinal, &mut |_| mentioned = true)?;
+        }
+        Ok(mentioned)
+    }
+
     /// Gives the live relations of an entity with their parts, in the order of age.
     pub(super) fn for_each_relation(&self, entity: u32, sink: &mut dyn FnMut(u32, RelationEdge)) -> Result<()> {
         for &(part, ordinal) in self.places(entity) {

@@ -353,6 +353,9 @@ pub(crate) enum CollectionsAction {
 pub(crate) struct SourcesArgs {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// Print the registry as one JSON object by source, the youngest first: {SOURCE: {"id","name","uploaded_at","chunks","vectors","entities","edges"}}
+    #[arg(long)]
+    pub(crate) registry: bool,
 }
 
 #[derive(Debug, clap::Args)]

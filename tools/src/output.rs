@@ -113,6 +113,12 @@ impl Out {
         self.writer.write_all(b"\n").map_err(closed)
     }
 
+    /// JSON for people and files: indented by two.
+    pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Outcome<()> {
+        serde_json::to_writer_pretty(&mut self.writer, value).map_err(|e| closed(e.into()))?;
+        self.writer.write_all(b"\n").map_err(closed)
+    }
+
     /// Hands everything to the reader now.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
         self.writer.flush().map_err(closed)

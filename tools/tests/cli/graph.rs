@@ -66,6 +66,20 @@ fn sources_are_listed_with_what_is_stored_of_them() {
 }
 
 #[test]
+fn the_registry_is_one_object_by_source() {
+    let db = corpus();
+    let printed = db.run("sources", &["--registry"]).ok().stdout;
+    assert!(printed.contains("\n    \"chunks\": 2,"), "indented by two: {printed}");
+    let registry: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let entry = registry["one"].as_object().unwrap();
+    let keys: Vec<&str> = entry.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["chunks", "edges", "entities", "id", "name", "uploaded_at", "vectors"]);
+    assert_eq!((&entry["id"], &entry["chunks"], &entry["entities"], &entry["edges"]), (&json!("one"), &json!(2), &json!(3), &json!(4)));
+    let at = entry["uploaded_at"].as_str().unwrap();
+    assert!(at.len() == 32 && at.ends_with("+00:00") && at.starts_with("20"), "{at}");
+}
+
+#[test]
 fn collections_are_listed_renamed_swapped_and_dropped() {
     let db = corpus();
     db.run("create", &["--collection", "other"]).ok();
