@@ -23,7 +23,7 @@ mod recovery {
 static HISTORIES: OnceLock<Histories> = OnceLock::new();
 
 fuzz_target!(|bytes: &[u8]| {
-    let histories = HISTORIES.get_or_init(|| Histories::of(&workloads::all(), None));
+    let histories = HISTORIES.get_or_init(|| Histories::of(&workloads::all(), None, 1));
     if let Err(e) = play(histories, &mut FromBytes::new(bytes), &mut Checked::default()) {
         panic!("{e}");
     }

@@ -128,14 +128,15 @@ fn relations_in_a_circle_end() {
     let disk = SimDirectory::new();
     let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
     db.create_collection("a", Schema::default()).unwrap();
-    let names: Vec<String> = (0..300).map(|i| format!("Node {i}")).collect();
-    let ring = (0..300).map(|i| Relation::new(&names[i], &names[(i + 1) % 300])).chain([Relation::new("Node 0", "Node 0")]);
-    let document = Document::new("ring").text("Node 0 and so on").entities(names.iter().map(Entity::new).collect::<Vec<_>>());
+    let names: Vec<String> = ["Hub Town".into()].into_iter().chain((1..300).map(|i| format!("Node {i}"))).collect();
+    let ring = (0..300).map(|i| Relation::new(&names[i], &names[(i + 1) % 300])).chain([Relation::new("Hub Town", "Hub Town")]);
+    let document = Document::new("ring").text("At Hub Town and so on").entities(names.iter().map(Entity::new).collect::<Vec<_>>());
     db.put("a", vec![document.relations(ring.collect::<Vec<_>>())]).unwrap();
     let ask = |db: &Database| {
         let a = db.snapshot().collection("a").unwrap();
-        let ranks = a.pagerank(&[("node 0".into(), 1.0)]).unwrap();
-        (ranks.len(), a.neighbours("Node 0").unwrap().len(), a.nearest_by_graph("Node 0", 2, None, 10).unwrap().len())
+        let ranks = a.pagerank(&[("hub town".into(), 1.0)]).unwrap();
+        let near = a.nearest_by_graph("where is Hub Town", 2, None, 10).unwrap().len();
+        (ranks.len(), a.neighbours("Hub Town").unwrap().len(), near)
     };
     let before = ask(&db);
     assert_eq!(before, (300, 300, 1));
@@ -211,14 +212,14 @@ fn a_disk_that_lied_about_a_sync_gives_an_error_or_whole_commits_and_never_a_pan
         for moment in moments.iter().filter(|m| m.disk.operations() > n).take(12) {
             let states = Allowed::after_power_cut(&moment.progress).states;
             for image in [moment.disk.survivors_none()].into_iter().chain(moment.disk.survivor_images(2)) {
-                match writer(&image) {
-                    Ok(db) => {
-                        let found = State::read(&db).unwrap_or_else(|e| panic!("without operation {n}: {e}"));
+                let opened = writer(&image).map_err(|e| e.to_string());
+                match opened.and_then(|db| State::read(&db)) {
+                    Ok(found) => {
                         assert!(states.iter().any(|s| **s == found), "without operation {n}: {}", found.outline());
                         whole += 1;
                     }
                     Err(e) => {
-                        assert!(matches!(e.code(), ErrorCode::Corrupt | ErrorCode::NotFound), "without operation {n}: {e}");
+                        assert!(e.contains("corrupt: ") || e.contains("not found"), "without operation {n}: {e}");
                         refused += 1;
                     }
                 }

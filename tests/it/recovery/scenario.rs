@@ -14,6 +14,8 @@ pub struct Histories {
     runs: Vec<(&'static str, Vec<Moment>)>,
     /// The most images that a moment may leave; moments that leave more are left out.
     images: Option<usize>,
+    /// At every how many moments the recovery may be stopped too.
+    nested_every: usize,
 }
 
 /// What was played.
@@ -35,10 +37,10 @@ impl Played {
 
 impl Histories {
     /// Carries out the workloads once.
-    pub fn of(workloads: &[Workload], images: Option<usize>) -> Histories {
+    pub fn of(workloads: &[Workload], images: Option<usize>, nested_every: usize) -> Histories {
         let few = |moment: &Moment| is_small(&moment.disk, images);
         let run = |w: &Workload| (w.name, moments_of(w).1.into_iter().filter(few).collect());
-        Histories { runs: workloads.iter().map(run).collect(), images }
+        Histories { runs: workloads.iter().map(run).collect(), images, nested_every }
     }
 
     pub fn name(&self) -> String {
@@ -74,29 +76,31 @@ fn leave(disk: &SimDirectory, images: Option<usize>, chooser: &mut dyn Chooser) 
 /// Plays the history that `chooser` decides, and holds every promise against what it leaves. Images that `checked` has seen are not opened again.
 pub fn play(histories: &Histories, chooser: &mut dyn Chooser, checked: &mut Checked) -> Result<Played, String> {
     let (name, moments) = &histories.runs[chooser.pick(histories.runs.len())];
-    let moment = &moments[chooser.pick(moments.len())];
+    let at = chooser.pick(moments.len());
+    let moment = &moments[at];
+    let nestable = at % histories.nested_every == 0;
     let (end, image) = leave(&moment.disk, histories.images, chooser);
     let (of_cut, of_kill) = (Allowed::after_power_cut(&moment.progress), Allowed::after_kill(&moment.progress));
-    let at = |what: String| format!("{name}, {end:?} before operation {}: {what}", moment.disk.operations());
+    let here = |what: String| format!("{name}, {end:?} before operation {}: {what}", moment.disk.operations());
     let mut played = Played { kills: usize::from(end == End::Kill), cuts: usize::from(end != End::Kill), nested: 0 };
-    if chooser.pick(2) == 0 {
+    if !nestable || chooser.pick(2) == 0 {
         match end {
             // Not by way of the images seen: equal bytes, but other ones are pending.
             End::Kill => check(&image, &of_kill).map(drop),
             End::Cut | End::Garbage => checked.check(&image, &of_cut).map(drop),
         }
-        .map_err(at)?;
+        .map_err(here)?;
         return Ok(played);
     }
     played.nested = 1;
-    let allowed = if end == End::Kill { (of_cut, of_kill) } else { exactly_found(&image, &of_cut).map_err(at)? };
-    stop_recovery(histories, &image, allowed, chooser).map_err(at)?;
+    let allowed = if end == End::Kill { (of_cut, of_kill) } else { exactly_found(&image, &of_cut, checked).map_err(here)? };
+    stop_recovery(histories, &image, allowed, chooser, checked).map_err(here)?;
     Ok(played)
 }
 
 /// After a power cut nothing is pending, so a first recovery settles what any later one finds.
-fn exactly_found(image: &SimDirectory, of_cut: &Allowed) -> Result<(Allowed, Allowed), String> {
-    let found = check(&image.snapshot(), of_cut)?;
+fn exactly_found(image: &SimDirectory, of_cut: &Allowed, checked: &mut Checked) -> Result<(Allowed, Allowed), String> {
+    let found = checked.check(&image.snapshot(), of_cut)?;
     Ok((of_cut.exactly(found), of_cut.exactly(found)))
 }
 
@@ -106,6 +110,7 @@ fn stop_recovery(
     image: &SimDirectory,
     (of_cut, of_kill): (Allowed, Allowed),
     chooser: &mut dyn Chooser,
+    checked: &mut Checked,
 ) -> Result<(), String> {
     let probe = Probe::new(image.snapshot(), Progress::default());
     if let Ok(db) = Database::open_with(probe.directory(), oracle::options()) {
@@ -119,6 +124,6 @@ fn stop_recovery(
     let moment = &moments[chooser.pick(moments.len())];
     let of_cut = if moment.progress.created { of_cut.exactly(Found::At(moment.progress.synced)) } else { of_cut };
     let (end, image) = leave(&moment.disk, histories.images, chooser);
-    let allowed = if end == End::Kill { of_kill } else { of_cut };
-    check(&image, &allowed).map(drop).map_err(|e| format!("recovery, {end:?} before operation {}: {e}", moment.disk.operations()))
+    let found = if end == End::Kill { check(&image, &of_kill) } else { checked.check(&image, &of_cut) };
+    found.map(drop).map_err(|e| format!("recovery, {end:?} before operation {}: {e}", moment.disk.operations()))
 }

@@ -56,7 +56,8 @@ fn answers(db: &Database) -> triune::Result<String> {
         let all = c.scan().with_vectors(true).collect::<triune::Result<Vec<_>>>()?;
         let ids = |hits: Vec<triune::ranking::Scored>| hits.iter().map(|h| c.id_of(h)).collect::<triune::Result<Vec<_>>>();
         let texts = ids(c.best_texts("common word1", None, None, 100)?)?;
-        let near = ids(c.nearest(&[1.0, 0.0, 0.0], None, 100)?)?;
+        let vector: Vec<f32> = (0..c.schema().dimension.unwrap_or(3)).map(|i| if i == 0 { 1.0 } else { 0.0 }).collect();
+        let near = ids(c.nearest(&vector, None, 100)?)?;
         let graph = (c.entity("hub town")?, c.neighbours("hub")?, c.pagerank(&[])?);
         said += &format!("{name} {} {all:?} {texts:?} {near:?} {graph:?} {:?} {:?}\n", c.count(), c.sources()?, c.stats()?);
     }
