@@ -266,7 +266,7 @@ fn the_machine_itself_stops_where_the_probe_looks() {
 fn every_history_of_small_workloads_ends_in_whole_commits() {
     let begun = std::time::Instant::now();
     let full = Budget::of_this_run().full;
-    let (images, nested_every) = if full { (16, 1) } else { (4, 12) };
+    let (images, nested_every) = if full { (64, 1) } else { (8, 4) };
     let histories = Histories::of(&[workloads::tiny()], Some(images), nested_every);
     let (mut choices, mut played) = (Exhaustive::new(), Played::default());
     let mut checked = sweep::Checked::default();

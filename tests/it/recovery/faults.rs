@@ -195,12 +195,7 @@ fn within(workload: &Workload, room: u64) -> Result<bool, String> {
     for step in &workload.steps {
         run.step(step);
         for failure in run.take_failures() {
-            let told = match failure.code() {
-                ErrorCode::DiskFull => true,
-                ErrorCode::OutcomeUnknown | ErrorCode::Poisoned => true,
-                _ => false,
-            };
-            if !told {
+            if !matches!(failure.code(), ErrorCode::DiskFull | ErrorCode::OutcomeUnknown | ErrorCode::Poisoned) {
                 return Err(format!("{step:?}: a full disk is told as {failure}"));
             }
             full = true;

@@ -17,7 +17,7 @@ fn closed() -> SimDirectory {
     let document = |i: usize| {
         let document = Document::new(format!("d{i}")).text(format!("common word{} at Hub Town", i % 5)).vector(vec![i as f32, 1.0, 0.5]);
         let document = document.source(format!("s{}", i % 3)).metadata(Metadata::from_json(format!(r#"{{"n": {i}}}"#)).unwrap());
-        if i % 2 == 0 { document } else { document.entities([Entity::new("Hub")]).relations([Relation::new("Hub", "Town")]) }
+        if i.is_multiple_of(2) { document } else { document.entities([Entity::new("Hub")]).relations([Relation::new("Hub", "Town")]) }
     };
     db.put("a", (0..40).map(document).collect()).unwrap();
     db.checkpoint().unwrap();
@@ -93,7 +93,8 @@ fn a_catalog_that_contradicts_its_segments_is_an_error_and_never_an_empty_collec
         let disk = sound.snapshot();
         forge(&disk, change);
         match asked(&disk) {
-            Err(e) => assert_eq!(e.code(), ErrorCode::Corrupt, "{what}: {e}"),
+            // A search with the dimension that the catalog claims is refused, with both values.
+            Err(e) => assert!(matches!(e.code(), ErrorCode::Corrupt | ErrorCode::SchemaMismatch), "{what}: {e}"),
             Ok(answer) => assert!(answer == expected, "{what}: it opens, and answers otherwise"),
         }
     }
