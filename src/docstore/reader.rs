@@ -241,6 +241,11 @@ impl RowsReader {
         self.inner.doc_index.items()
     }
 
+    /// The index of blocks.
+    pub(super) fn index_section(&self) -> &Section {
+        &self.inner.doc_index
+    }
+
     /// Reads and decompresses a block.
     pub(super) fn block(&self, entry: &DocIndexEntry) -> Result<DocBlock> {
         let docs = &self.inner.docs;

@@ -6,6 +6,9 @@
 //! | `golden` | the golden answers, through the library |
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
 //! | `interleavings` | the interleavings that a model of the protocol found fatal, each tried with and without the rule that forbids it |
+//! | `fsck` | checking: what is sound is clean, what is damaged is found, named and graded, checksums mended or not |
+//! | `maintenance` | dump and restore, backup, rebuild, salvage: what they keep, what they refuse, what a crash leaves |
+//! | `compat` | databases that earlier versions wrote: read and written further |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
@@ -22,12 +25,15 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
 mod api;
+mod compat;
 mod corruption;
 mod format_spec;
+mod fsck;
 mod golden;
 mod interleavings;
 mod layers;
 mod layout;
+mod maintenance;
 mod properties;
 mod recovery;
 mod reports;
