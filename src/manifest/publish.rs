@@ -3,6 +3,7 @@
 use super::head::HeadView;
 use crate::error::{Error, Result};
 use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState, unfinished_head};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::Generation;
 use crate::io::names::HEAD;
 use crate::io::{Directory, File};
@@ -82,11 +83,11 @@ impl Publisher {
             return Ok(());
         }
         self.refuse_if_poisoned()?;
-        if self.other_valid {
+        if self.other_valid && !breaks(Rule::SettleInPlace) {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
-            }
+        }
         self.settled = true;
         Ok(())
     }
@@ -98,6 +99,10 @@ impl Publisher {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
         self.write_other(next)?;
+        if breaks(Rule::BothSlots) {
+            self.alike = true;
+            return Ok(self.current.generation);
+        }
         self.write_other(next)?;
         Ok(self.current.generation)
     }
