@@ -123,4 +123,3 @@ fn log(bytes: &mut &[u8], sequence: u64, first: Lsn, link: Option<Link>) -> (Vec
     }
     (log, end)
 }
-

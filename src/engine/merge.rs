@@ -144,6 +144,10 @@ impl Core {
             for row in (0..input.rows()).filter(|&r| rooms.deaths.lives(r, plan.lsn)) {
                 self.background.check_stop()?;
                 let seq = rooms.rows.seq(row)?;
+                if new_row > 0 && entry.as_ref().is_some_and(|e| seq <= e.last_seq) {
+                    let what = format!("row {row} has seq {seq}, at or below that of a row before it");
+                    return Err(Error::corrupt(FileName::Segments(input.entry.file).to_string(), input.entry.offset, what));
+                }
                 let entry = entry.get_or_insert_with(|| new_entry(seq, seq, u64::from(rows)));
                 let mut document = scanner.document(row)?;
                 documents.push(out, seq.0 - entry.base_seq.0, &document)?;
