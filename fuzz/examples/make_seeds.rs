@@ -36,6 +36,7 @@ fn of_file(database: &str, path: &PathBuf) {
             write("state", &format!("{database}-manifest"), &[&[2], &bytes[..]].concat());
             write("state", &format!("{database}-manifest-body"), &[&[3], &bytes[MANIFEST_HEADER_BYTES..]].concat());
         }
+        ("expected.dump", _) => write("dump", database, &bytes[..bytes.len().min(6_000)]),
         (_, Some(FileName::Wal(n))) => log(&format!("{database}-{n}"), &bytes),
         (_, Some(FileName::Segments(n))) => {
             for start in (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(&SEGMENT_MAGIC)) {

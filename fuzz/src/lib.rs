@@ -11,11 +11,13 @@
 //! | `indexes` | postings, terms, vectors, lists of the metadata index and of the graph, tombstones | 11 to 13, 19 |
 //! | `sections` | segments of any sections, through every reader | 9 to 12a, 19 |
 //! | `input` | what people hand over: documents, filters, queries, NumPy files | |
-//! | `image` | whole directories with damage behind sound checksums: opened, read, written, described | all |
+//! | `dump` | dumps, restored and dumped again | 20 |
+//! | `image` | whole directories with damage behind sound checksums: opened, read, written, described, checked, salvaged | all |
 //!
 //! A target of several decoders takes the number of one from its first byte.
 
 mod allocation;
+pub mod dump;
 pub mod image;
 pub mod indexes;
 pub mod input;
@@ -44,13 +46,14 @@ const BYTES_HELD_MAX: usize = 64 << 20;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("state", state::fuzz),
     ("log", log::fuzz),
     ("segment", segment::fuzz),
     ("indexes", indexes::fuzz),
     ("sections", sections::fuzz),
     ("input", input::fuzz),
+    ("dump", dump::fuzz),
     ("image", image::fuzz),
 ];
 

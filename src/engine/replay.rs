@@ -2,7 +2,7 @@
 
 use super::commit::kill;
 use super::resolve::NEWEST;
-use super::segments::{SegmentFile, SegmentHandle};
+use super::segments::OpenFiles;
 use super::version::{Catalog, Frozen, Version};
 use crate::error::{Error, Result};
 use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet};
@@ -10,7 +10,7 @@ use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::memtable::{Analysis, Memtable};
-use crate::options::{Derivation, IoMode};
+use crate::options::Derivation;
 use crate::tombstones::{TombstonesPart, TombstonesReader};
 use crate::wal::LoggedRecord;
 use roaring::RoaringTreemap;
@@ -31,7 +31,7 @@ pub(crate) struct Replayed {
 pub(crate) fn replay(
     dir: &dyn Directory,
     database: Uuid,
-    mode: IoMode,
+    files: &mut OpenFiles<'_>,
     version: &mut Version,
     catalog: Catalog,
     records: &[LoggedRecord],
@@ -39,7 +39,7 @@ pub(crate) fn replay(
     let m = &version.manifest;
     let at = Replayed { lsn: m.applied_lsn, next_seq: m.next_seq, next_incarnation: m.next_incarnation, files: Vec::new() };
     let derivations = catalog.collections.values().map(|c| (c.incarnation, c.schema.derivation())).collect();
-    let mut replay = Replay { dir, database, mode, version, catalog, at, derivations };
+    let mut replay = Replay { dir, database, files, version, catalog, at, derivations };
     for record in records {
         let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
         // What is wrong inside a record is wrong in its file.
@@ -51,17 +51,17 @@ pub(crate) fn replay(
     Ok((replay.catalog, replay.at))
 }
 
-struct Replay<'a> {
+struct Replay<'a, 'b> {
     dir: &'a dyn Directory,
     database: Uuid,
-    mode: IoMode,
+    files: &'a mut OpenFiles<'b>,
     version: &'a mut Version,
     catalog: Catalog,
     at: Replayed,
     derivations: BTreeMap<Incarnation, Derivation>,
 }
 
-impl Replay<'_> {
+impl Replay<'_, '_> {
     fn record(&mut self, record: &LoggedRecord, effects: &CommitEffects) -> Result<()> {
         // A landed batch was preceded by a freeze; freezing here too keeps seqs ascending from part to part.
         if effects.collections.iter().any(|c| !c.landed.is_empty()) && !self.version.active.is_empty() {
@@ -182,12 +182,7 @@ impl Replay<'_> {
     fn landed(&mut self, lsn: Lsn, effects: &CollectionEffects) -> Result<()> {
         for entry in &effects.landed {
             self.at.files.push(FileName::Segments(entry.file));
-            let open = self.version.segments().map(|s| s.file()).find(|f| f.number == entry.file).cloned();
-            let file = match open {
-                Some(file) => file,
-                None => SegmentFile::open(self.dir, entry.file, self.mode)?,
-            };
-            let handle = SegmentHandle::new(self.dir, self.database, file, entry.clone(), lsn, lsn)?;
+            let handle = self.files.handle(entry, lsn, lsn)?;
             self.version.with_segment(effects.incarnation, handle);
         }
         Ok(())

@@ -93,6 +93,23 @@ pub struct HeadState {
     pub durable_lsn: Lsn,
 }
 
+/// First bytes of the mark that both slots hold while a restore or a backup fills its directory; zeros follow.
+pub const UNFINISHED_MAGIC: [u8; 8] = *b"TRIUNEUF";
+
+/// HEAD of a directory that is not a database yet: the mark in both slots.
+pub fn unfinished_head() -> Vec<u8> {
+    let mut bytes = vec![0; HEAD_BYTES];
+    bytes[..8].copy_from_slice(&UNFINISHED_MAGIC);
+    bytes[HEAD_SLOT_BYTES..HEAD_SLOT_BYTES + 8].copy_from_slice(&UNFINISHED_MAGIC);
+    bytes
+}
+
+/// Whether one of the slots in the bytes of HEAD is that mark, to the last byte.
+pub fn is_marked_unfinished(head: &[u8]) -> bool {
+    let marked = |slot: &[u8]| slot.len() == HEAD_SLOT_BYTES && slot[..8] == UNFINISHED_MAGIC && slot[8..].iter().all(|&b| b == 0);
+    head.chunks(HEAD_SLOT_BYTES).take(2).any(marked)
+}
+
 impl HeadSlot {
     /// The slot that says `state`, with the bits of compatible features that it must keep.
     pub fn encode(state: &HeadState, compatible: u64) -> HeadSlot {

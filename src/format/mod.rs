@@ -6,6 +6,7 @@
 pub mod checksum;
 pub mod docs;
 pub mod document;
+pub mod dump;
 pub mod effects;
 pub mod error;
 pub mod graph;

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Bytes, Directory, File, LockGuard, LockMode, mmap};
+use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, mmap, unsupported};
 
 #[cfg(not(unix))]
 compile_error!("Triune's promises rest on fsync of a directory, which it knows how to ask for on unix only.");
@@ -82,6 +82,14 @@ impl FsDirectory {
         &self.path
     }
 
+    /// Removes the directory, which must be empty. Its name is gone durably after a sync of the one above.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` when it holds anything, and whatever the operating system says.
+    pub fn remove(self) -> Result<()> {
+        fs::remove_dir(&self.path)
+    }
+
     fn file_path(&self, name: &str) -> Result<PathBuf> {
         let mut components = Path::new(name).components();
         match (components.next(), components.next()) {
@@ -145,6 +153,17 @@ impl Directory for FsDirectory {
         sync_directory_above(&self.path)
     }
 
+    fn link_source(&self, name: &str) -> Result<LinkSource> {
+        Ok(LinkSource(LinkKind::Path(self.file_path(name)?)))
+    }
+
+    fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
+        match &source.0 {
+            LinkKind::Path(path) => fs::hard_link(path, self.file_path(name)?),
+            LinkKind::Simulated(_) => Err(unsupported()),
+        }
+    }
+
     /// Every call opens the file anew, since the operating system ties a lock to the handle: two locks of one process conflict like those
     /// of two processes.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
@@ -157,12 +176,25 @@ impl Directory for FsDirectory {
                 LockMode::Exclusive => file.try_lock(),
             };
             match locked {
-                Ok(()) => return Ok(Some(LockGuard(Box::new(file)))),
+                Ok(()) => return Ok(Some(LockGuard(Box::new(Locked(file))))),
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
+    }
+}
+
+/// A locked file.
+#[derive(Debug)]
+struct Locked(OsFile);
+
+impl Drop for Locked {
+    /// Unlocks before the handle closes. Closing alone would not do: a child that another thread is about to start has a copy of every
+    /// handle until it runs its own program, and the lock would last as long as the copy.
+    fn drop(&mut self) {
+        // Should it fail, closing unlocks, if later.
+        let _ = self.0.unlock();
     }
 }
 

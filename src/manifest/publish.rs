@@ -2,7 +2,7 @@
 
 use super::head::HeadView;
 use crate::error::{Error, Result};
-use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState, unfinished_head};
 use crate::ids::Generation;
 use crate::io::names::HEAD;
 use crate::io::{Directory, File};
@@ -33,8 +33,17 @@ pub struct Publisher {
 
 /// Creates HEAD as zeros and syncs it. The caller syncs the directory before the first slot is written.
 pub fn create_head(dir: &dyn Directory) -> Result<Arc<dyn File>> {
+    create_filled(dir, &[0; HEAD_BYTES])
+}
+
+/// As [`create_head`], with the mark of a restore or a backup that is not finished in both slots.
+pub fn create_unfinished_head(dir: &dyn Directory) -> Result<Arc<dyn File>> {
+    create_filled(dir, &unfinished_head())
+}
+
+fn create_filled(dir: &dyn Directory, bytes: &[u8]) -> Result<Arc<dyn File>> {
     let file = dir.create_new(HEAD).map_err(|e| Error::io("creating HEAD", e))?;
-    file.write_all_at(0, &[0; HEAD_BYTES]).map_err(|e| Error::io("writing HEAD", e))?;
+    file.write_all_at(0, bytes).map_err(|e| Error::io("writing HEAD", e))?;
     file.sync().map_err(|e| Error::io("syncing HEAD", e))?;
     Ok(file)
 }
@@ -55,10 +64,11 @@ impl Publisher {
         })
     }
 
-    /// Publishes the first state of a new database into the zeros that [`create_head`] made, both slots: generations 1 and 2. Every file
-    /// that `first` names, HEAD's own name and the directory's are durable before.
+    /// Publishes the first state of a new database into what [`create_head`] or [`create_unfinished_head`] made, both slots: with the
+    /// generation of `first`, which is at least 1, and the next. Every file that `first` names, HEAD's own name and the directory's are
+    /// durable before.
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
-        let current = HeadState { generation: Generation(0), ..first.clone() };
+        let current = HeadState { generation: Generation(first.generation.0 - 1), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
         let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;

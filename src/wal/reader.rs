@@ -141,12 +141,19 @@ pub(crate) struct Walk {
     /// Where it ends, alignment included.
     pub(crate) at: u64,
     previous_header_crc: u32,
+    /// Where the header of the last record taken is; 0 before the first.
+    previous_header_at: u64,
 }
 
 impl Walk {
+    /// Where the header of the last record taken is, and its checksum.
+    pub(crate) fn last_header(&self) -> Option<(u64, u32)> {
+        (self.previous_header_at > 0).then_some((self.previous_header_at, self.previous_header_crc))
+    }
+
     /// Before the first record of the log with this header.
     pub(crate) fn new(header: &WalHeader) -> Walk {
-        Walk { id: Uuid(header.id), last_lsn: Lsn(header.first_lsn.get() - 1), at: WAL_HEADER_BYTES as u64, previous_header_crc: 0 }
+        Walk { id: Uuid(header.id), last_lsn: Lsn(header.first_lsn.get() - 1), at: WAL_HEADER_BYTES as u64, previous_header_crc: 0, previous_header_at: 0 }
     }
 
     /// The next record, when it is whole: right here, or at the next block, where the first record after a sync starts.
@@ -161,7 +168,7 @@ impl Walk {
             if continues && log.payload(self.id, &header)?.is_some() {
                 self.last_lsn = Lsn(header.lsn.get());
                 self.at = header.end_offset();
-                self.previous_header_crc = header.header_crc.get();
+                (self.previous_header_crc, self.previous_header_at) = (header.header_crc.get(), offset);
                 return Ok(Some(header));
             }
         }

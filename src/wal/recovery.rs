@@ -1,7 +1,7 @@
 //! The verdict: which records are true, and whether what follows them was never synced or is damaged.
 
 use super::chain::{ChainLog, follow, leftovers};
-use super::reader::Walk;
+use super::reader::{LogFile, Walk};
 use crate::error::{Error, Result};
 use crate::format::wal::{RECORD_HEADER_BYTES, RecordHeader, WAL_BLOCK_BYTES};
 use crate::format::witness::WitnessRecord;
@@ -43,6 +43,36 @@ pub enum Tail {
     },
 }
 
+/// Where the active log ended when it was read, for [`is_unchanged`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEnd {
+    sequence: u64,
+    id: Uuid,
+    length: u64,
+    /// Where the last good record ends.
+    at: u64,
+    /// Where its header is, and the header's checksum, which stands for the record and, by its link, for all before it.
+    last: Option<(u64, u32)>,
+}
+
+/// Whether the log still ends where it ended: then no record came since. Reads the last header and what follows the last record.
+///
+/// The length alone would not do: a record that follows an unsynced one fills up its block. Nor would the end alone: a writer takes a failed
+/// group back, and its next records may end in the same place.
+pub fn is_unchanged(dir: &dyn Directory, end: &LogEnd) -> Result<bool> {
+    let Some(mut log) = LogFile::open(dir, end.sequence)? else { return Ok(false) };
+    if log.len != end.length {
+        return Ok(false);
+    }
+    if let Some((offset, crc)) = end.last {
+        match log.record_header(end.id, offset)? {
+            Some(header) if header.header_crc.get() == crc => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(log.bytes(end.at, end.length.saturating_sub(end.at))?.iter().all(|&b| b == 0))
+}
+
 /// What the logs hold after the state of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
@@ -58,6 +88,8 @@ pub struct Recovered {
     pub leftovers: Vec<u64>,
     /// The greatest lsn that any evidence calls durable; at most `last_lsn`.
     pub max_durable: Lsn,
+    /// Where the active log ends; `None` when anything but zeros follows its last good record.
+    pub end: Option<LogEnd>,
 }
 
 /// Finds the records after `applied_lsn` in the log that HEAD names as active and in those it continues. Writes nothing.
@@ -90,8 +122,15 @@ pub fn recover(
     if let Some(witness) = witness {
         evidence.add(witness.durable_lsn, || format!("{WITNESS} (byte {} of log {})", witness.durable_offset, witness.wal_id));
     }
-    let (last_lsn, tail) = read_active(&mut active, applied_lsn, &mut evidence, &mut records)?;
-    Ok(Recovered { records, tail, last_lsn: last_lsn.max(applied_lsn), logs, leftovers, max_durable: evidence.lsn })
+    let (walk, tail) = read_active(&mut active, applied_lsn, &mut evidence, &mut records)?;
+    let end = (tail == Tail::Clean).then(|| LogEnd {
+        sequence: active.log.sequence,
+        id: Uuid(active.header.id),
+        length: active.log.len,
+        at: walk.at,
+        last: walk.last_header(),
+    });
+    Ok(Recovered { records, tail, last_lsn: walk.last_lsn.max(applied_lsn), logs, leftovers, max_durable: evidence.lsn, end })
 }
 
 /// The greatest lsn called durable, and by whom.
@@ -137,7 +176,7 @@ fn read_continued(chained: &mut ChainLog, applied_lsn: Lsn, records: &mut Vec<Lo
 }
 
 /// Reads the active log to its first bad lsn, and judges what follows.
-fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence, records: &mut Vec<LoggedRecord>) -> Result<(Lsn, Tail)> {
+fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence, records: &mut Vec<LoggedRecord>) -> Result<(Walk, Tail)> {
     let id = Uuid(active.header.id);
     let mut walk = Walk::new(&active.header);
     let kept_before = records.len();
@@ -173,7 +212,7 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
     } else {
         Tail::Clean
     };
-    Ok((walk.last_lsn, tail))
+    Ok((walk, tail))
 }
 
 /// Separates "needs a newer version" from the other errors.

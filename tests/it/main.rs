@@ -5,6 +5,8 @@
 //! | `api` | what the library promises, through its public names: one test a promise |
 //! | `golden` | the golden answers, through the library |
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
+//! | `fsck` | checking: what is sound is clean, what is damaged is found, named and graded, checksums mended or not |
+//! | `maintenance` | dump and restore, backup, rebuild, salvage: what they keep, what they refuse, what a crash leaves |
 //! | `compat` | databases that earlier versions wrote: read and written further |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
@@ -24,9 +26,11 @@ mod api;
 mod compat;
 mod corruption;
 mod format_spec;
+mod fsck;
 mod golden;
 mod layers;
 mod layout;
+mod maintenance;
 mod properties;
 mod recovery;
 mod review;

@@ -3,6 +3,10 @@
 //! What a later version will know is accepted here under its final name, hidden from the help, and refused by the command as "not yet":
 //! so a script learns from one InvalidArgument, not from a usage error, that it is ahead of its time.
 
+mod maintenance;
+
+pub(crate) use maintenance::*;
+
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use triune::{Durability, Metric, Rerank, Scorer};
@@ -62,8 +66,22 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// Merge each collection into one segment and remove what is dead
     Compact(CompactArgs),
+    /// Check a database and say what is damaged, also when it does not open; writes nothing
+    Fsck(crate::cmd::fsck::FsckArgs),
     /// Say what each file of a database is and holds, also when the database does not open
     Inspect(InspectArgs),
+    /// Write the content of a database as text, the same bytes for the same content
+    Dump(DumpArgs),
+    /// Make a new database out of a dump
+    Restore(RestoreArgs),
+    /// Copy a database while it is in use; the copy is one that opens by itself
+    Backup(BackupArgs),
+    /// Make the indexes of a database anew from its documents, also when they are damaged
+    Rebuild(RebuildArgs),
+    /// Save what can be read of a damaged database into a new one
+    Salvage(SalvageArgs),
+    /// Bring a database to the newest version of the file format
+    Upgrade(UpgradeArgs),
 }
 
 /// The database and the collection that a command is about.
@@ -378,23 +396,6 @@ pub(crate) enum GraphAction {
         #[arg(long, value_name = "JSON", default_value = "{}")]
         seeds: String,
     },
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct CompactArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct InspectArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-    /// One file of it, by name. Default: all
-    #[arg(value_name = "FILE")]
-    pub(crate) file: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

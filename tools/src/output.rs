@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     },
     /// The reader of our stdout went away.
     OutputClosed,
+    /// Everything is said already, and this is the exit status that says it.
+    Status(u8),
     /// Everything that could be done is done, and what could not is said already.
     #[cfg_attr(not(feature = "ingest"), expect(dead_code, reason = "only `ingest` ends so"))]
     Incomplete,
@@ -54,6 +56,7 @@ impl Failure {
         match self {
             Failure::Refused { code, message } => Failure::Refused { code, message: reword(message) },
             Failure::OutputClosed => Failure::OutputClosed,
+            Failure::Status(status) => Failure::Status(status),
             Failure::Incomplete => Failure::Incomplete,
         }
     }
@@ -111,6 +114,11 @@ impl Out {
     pub(crate) fn object(&mut self, value: &impl Serialize) -> Outcome<()> {
         serde_json::to_writer(&mut self.writer, value).map_err(|e| closed(e.into()))?;
         self.writer.write_all(b"\n").map_err(closed)
+    }
+
+    /// Stdout itself, for what is neither a line of text nor of JSON.
+    pub(crate) fn writer(&mut self) -> &mut impl Write {
+        &mut self.writer
     }
 
     /// JSON for people and files: indented by two.

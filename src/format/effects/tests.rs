@@ -141,7 +141,17 @@ fn a_schema_that_no_collection_can_have_is_refused() {
 #[test]
 fn a_number_that_no_counter_reaches_is_refused() {
     let with = |next_seq, next_incarnation, first: u64, step: u64| {
-        let document = Arc::new(StoredDocument { id: "a".into(), ..StoredDocument::default() });
+        let document = Arc::new(StoredDocument {
+            id: "a".into(),
+            text: "".into(),
+            metadata: None,
+            vector: None,
+            source: None,
+            source_given: false,
+            time_ms: 0,
+            entities: None,
+            relations: None,
+        });
         let rows = [first, first + step].map(|seq| RowEffect { seq: Seq(seq), document: document.clone() }).to_vec();
         let collection = CollectionEffects { incarnation: Incarnation(1), rows, landed: Vec::new(), dead: DeadSet::None };
         let (next_seq, next_incarnation) = (Seq(next_seq), Incarnation(next_incarnation));

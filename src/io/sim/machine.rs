@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Result};
 
 use super::disk::{Disk, FileId};
 use super::faults::{Faults, Operation, SyncEffect, disk_failure, disk_full};
-use super::inode::sectors;
+use super::inode::{Inode, sectors};
 use crate::io::LockMode;
 
 /// Far beyond what a test writes, far below what an allocation could fail for: a greater length is a bug of the caller.
@@ -52,6 +52,19 @@ impl Machine {
         }
         fate.answer()?;
         self.find(name)
+    }
+
+    /// Gives a file of another disk a name here. Counted as a creation: what may happen to the name is the same.
+    pub(super) fn link(&mut self, name: &str, file: &Inode) -> Result<()> {
+        self.faults.alive()?;
+        if self.disk.find(name).is_some() {
+            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a file {name}")));
+        }
+        let fate = self.faults.begin(Operation::Create { name: name.to_owned() })?;
+        if fate.performs() {
+            self.disk.link(name, Inode { name: name.to_owned(), sealed: true, ..file.clone() });
+        }
+        fate.answer()
     }
 
     pub(super) fn unlink(&mut self, name: &str) -> Result<()> {

@@ -66,7 +66,7 @@ pub use choose::{Chooser, Exhaustive, Seeded};
 pub use faults::{CrashMode, FailureKind, Operation};
 pub use images::Survivors;
 
-use super::{Bytes, Directory, File, LockGuard, LockMode};
+use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, unsupported};
 use disk::{Disk, FileId};
 use inode::Inode;
 use machine::Machine;
@@ -293,10 +293,33 @@ impl Directory for SimDirectory {
         self.machine.lock().sync_parent()
     }
 
+    fn link_source(&self, name: &str) -> Result<LinkSource> {
+        let machine = self.machine.lock();
+        let file = machine.find(name)?;
+        Ok(LinkSource(LinkKind::Simulated(SharedFile(machine.disk.inodes[file].clone()))))
+    }
+
+    /// Another name for the bytes as they are, and as durable as they are; whoever changes them afterwards panics, as for mapped ones.
+    fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
+        match &source.0 {
+            LinkKind::Simulated(file) => self.machine.lock().link(name, &file.0),
+            LinkKind::Path(_) => Err(unsupported()),
+        }
+    }
+
     /// As `flock`: the lock belongs to the file, not to its name, and every call counts as a handle of its own.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
         let locked = self.machine.lock().try_lock(name, mode)?;
         Ok(locked.map(|file| LockGuard(Box::new(HeldLock { machine: self.machine.clone(), file, mode }))))
+    }
+}
+
+/// A file that another simulated disk may link to.
+pub(crate) struct SharedFile(Inode);
+
+impl fmt::Debug for SharedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedFile({})", self.0.name)
     }
 }
 

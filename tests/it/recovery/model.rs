@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use triune::{Database, Document, Metadata, Patch, Schema, WriteBatch};
+use triune::{Database, Document, Entity, Filter, Metadata, Patch, Relation, Schema, WriteBatch};
 
 /// One call on a write batch.
 #[derive(Debug, Clone)]
@@ -20,10 +20,14 @@ pub enum Op {
     Clear(&'static str),
 }
 
-/// A document whose text, metadata, vector and source follow from its id.
+/// A document whose text, metadata, vector, source, entities and relations follow from its id.
 pub fn document(id: &str, text: &str) -> Document {
     let length = id.len() as f32;
-    Document::new(id)
+    let mut document = Document::new(id);
+    if id.bytes().last().is_some_and(|last| last % 2 == 0) {
+        document = document.entities([Entity::new("Shared").mentions(2), Entity::new(id)]).relations([Relation::new(id, "shared")]);
+    }
+    document
         .text(format!("{text} common {id}"))
         .metadata(Metadata::from_json(format!(r#"{{"of": "{id}",  "n":{}}}"#, text.len())).unwrap())
         .vector(vec![length, text.len() as f32, 0.5])
@@ -133,6 +137,13 @@ impl State {
             let vectors = held.documents.iter().filter(|d| d.vector.is_some()).count() as u64;
             if (counted.documents, counted.vectors, collection.count()) != (n, vectors, n) {
                 return Err(format!("collection {name}: {n} documents and {vectors} vectors are there, counted are {counted:?}"));
+            }
+            let mentions: usize = held.documents.iter().map(|d| d.entities.as_ref().map_or(0, Vec::len)).sum();
+            let relations: usize = held.documents.iter().map(|d| d.relations.as_ref().map_or(0, Vec::len)).sum();
+            let with_metadata = held.documents.iter().filter(|d| d.metadata.is_some()).count() as u64;
+            let filtered = Filter::parse(r#"{"n":{"$gte":0}}"#).and_then(|f| collection.count_where(&f)).map_err(said)?;
+            if (counted.mentions, counted.relations, filtered) != (mentions as u64, relations as u64, with_metadata) {
+                return Err(format!("collection {name}: {mentions} mentions, {relations} relations, {filtered} by filter; {counted:?}"));
             }
             let hits = collection.best_texts("common", None, None, 1000).map_err(said)?;
             let found: BTreeSet<String> = hits.iter().map(|hit| collection.id_of(hit)).collect::<Result<_, _>>().map_err(said)?;

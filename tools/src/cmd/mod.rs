@@ -1,12 +1,15 @@
 //! One file a command. What several of them need stands here: opening a database so that the message says what to run next.
 
 mod analyze;
+mod backup;
 mod collections;
 mod compact;
 mod count;
 mod create;
 mod delete;
 mod demo;
+pub(crate) mod fsck;
+mod dump;
 mod get;
 mod graph;
 #[cfg(feature = "ingest")]
@@ -17,10 +20,14 @@ mod load;
 mod patch;
 mod put;
 mod queries;
+mod rebuild;
+mod restore;
+mod salvage;
 mod scan;
 mod search;
 mod sources;
 mod stats;
+mod upgrade;
 
 use crate::args::{Command, Target};
 use crate::output::{Failure, Out, Outcome, note};
@@ -50,7 +57,14 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Graph(args) => graph::run(args, out),
         Command::Analyze(args) => analyze::run(args, out),
         Command::Compact(args) => compact::run(args, out),
+        Command::Fsck(args) => fsck::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
+        Command::Dump(args) => dump::run(args, out),
+        Command::Restore(args) => restore::run(args, out),
+        Command::Backup(args) => backup::run(args, out),
+        Command::Rebuild(args) => rebuild::run(args, out),
+        Command::Salvage(args) => salvage::run(args, out),
+        Command::Upgrade(args) => upgrade::run(args, out),
     }
 }
 
