@@ -4,6 +4,7 @@
 //! their own. What was copied is read back and held against every checksum it has before HEAD names it. The original is read and nothing else.
 
 use super::open::{State, beside_a_writer, read_state, refuse_missing};
+use super::segments::open_named;
 use super::unfinished::{Unfinished, abandon};
 use super::verify::{Depth, NamedPart, check_part, parts_of};
 use crate::error::{Error, Result};
@@ -125,10 +126,7 @@ fn need(
     plan: BackupPlan<'_>,
 ) -> Result<Needed> {
     let name = file.to_string();
-    let from = source.open(&name).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::corrupt(&name, 0, "the file is missing, and the committed state names it"),
-        _ => Error::io(format!("opening {name}"), e),
-    })?;
+    let from = open_named(source, &name)?;
     let bytes = from.len().map_err(|e| Error::io(format!("reading the length of {name}"), e))?;
     let immutable_twin = |other: &dyn Directory| -> bool {
         let same_length = other.open(&name).and_then(|f| f.len()).is_ok_and(|len| len == bytes);

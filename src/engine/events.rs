@@ -104,10 +104,7 @@ pub(crate) fn refreshed(changed: bool, lsn: Lsn, timer: Timer) {
 
 /// Work that no caller waits for failed.
 pub(crate) fn failed_in_background(error: &Error) {
-    let (file, offset) = match error {
-        Error::Corrupt(c) => (c.file.as_str(), c.offset),
-        _ => ("", 0),
-    };
+    let (file, offset) = if let Error::Corrupt(c) = error { (c.file.as_str(), c.offset) } else { ("", 0) };
     warn!(code = error.code().as_str(), file, offset, "background work failed");
 }
 

@@ -91,11 +91,14 @@ impl BackgroundError {
     }
 }
 
+/// A snapshot that is held: since when, and what of.
+type Held = (Instant, Lsn, Arc<Version>);
+
 /// The snapshots that are held.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     next: AtomicU64,
-    held: Mutex<BTreeMap<u64, (Instant, Lsn, Arc<Version>)>>,
+    held: Mutex<BTreeMap<u64, Held>>,
 }
 
 /// Held by everything that reads through one snapshot.
@@ -114,7 +117,7 @@ impl Pins {
 
     /// What is held beside the version `current`.
     fn report(&self, current: &Version) -> PinnedSnapshots {
-        let held: Vec<(Instant, Lsn, Arc<Version>)> = self.held.lock().values().cloned().collect();
+        let held: Vec<Held> = self.held.lock().values().cloned().collect();
         let needed: BTreeSet<u64> = current.segments().map(|s| s.file().number).collect();
         let mut only: BTreeMap<u64, u64> = BTreeMap::new();
         let mut seen: BTreeSet<*const Version> = BTreeSet::new();

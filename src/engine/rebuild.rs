@@ -1,28 +1,31 @@
 //! Makes the derived sections of segments anew from the primary ones, whether or not they are damaged.
 //!
 //! Every segment of the manifest is written again with the same rows, dead ones too, in the same order: rows, seqs and the ordinals of terms
-//! stay what they were, so its tombstones hold for the new one. No derived section is read. The new manifest is published as a merge
+//! stay what they were. Its tombstones are written again with their rows, and with document frequencies that are counted anew, as are the
+//! totals of the collection. No derived section is read. The new manifest is published as a merge
 //! publishes one; the old files stay until then, and nothing is changed when primary data turns out to be damaged.
 
 use super::files::{Files, NewFile};
 use super::flush::{DerivedBuilder, fill};
 use super::open::{self, State, read_state, refuse_missing, take_lock};
 use super::segments::OpenFiles;
-use super::verify::{Depth, NamedPart, check_part, check_sections, open_segment};
+use super::verify::{NamedPart, check_sections, open_segment};
 use crate::docstore::{RowsBuilder, RowsReader, content_hash};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
-use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::format::manifest::{Manifest, SegmentEntry, TombstoneEntry};
 use crate::format::segment::SECTION_DERIVED;
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::manifest::{Publisher, write_manifest};
-use crate::memtable::Analysis;
+use crate::memtable::{Analysis, Totals};
 use crate::options::{IoMode, Options, Schema};
 use crate::segment::SegmentWriter;
 use crate::text::{Analyzer, Posting, TextBuilder};
+use crate::tombstones::{TombstonesPart, TombstonesReader, TombstonesWriter};
 use crate::vector::{VectorsBuilder, VectorsReader};
+use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -110,26 +113,50 @@ fn write_all(
     let (mut manifest, database) = (state.manifest.clone(), state.view.chosen.database);
     let applied = manifest.applied_lsn;
     for collection in manifest.collections.iter_mut().filter(|c| wanted(&c.name)) {
+        (collection.documents, collection.tokens, collection.vectors) = (0, 0, 0);
         for entry in &mut collection.segments {
-            check_primary(dir.as_ref(), database, entry).map_err(beyond_rebuilding)?;
+            let dead = check_primary(dir.as_ref(), database, entry).map_err(beyond_rebuilding)?;
             made.push(files.create(FileName::Segments)?);
             let file = made.last().expect("was just pushed");
-            let new = write_segment(dir.as_ref(), database, file, entry, &collection.schema).map_err(beyond_rebuilding)?;
+            let new = write_segment(dir.as_ref(), database, file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
             file.sync()?;
-            read_back(dir.as_ref(), database, &new, applied)?;
+            *entry = new.entry;
+            if !dead.is_empty() {
+                made.push(files.create(FileName::Tombstones)?);
+                let file = made.last().expect("was just pushed");
+                let part = TombstonesWriter::of(file.handle().clone(), database, file.number())?.only(&dead, &new.dead_frequencies)?;
+                let TombstonesPart { offset, length, crc } = part;
+                let before = entry.tombstones.take().map(|t| t.unknown).unwrap_or_default();
+                entry.tombstones = Some(TombstoneEntry { file: file.number(), offset, length, crc, dead: dead.len(), unknown: before });
+            }
+            read_back(dir.as_ref(), database, entry, applied)?;
+            collection.documents += new.live.documents;
+            collection.tokens += new.live.tokens;
+            collection.vectors += new.live.vectors;
             report.segments += 1;
-            report.rows += new.rows;
-            report.bytes += new.length;
-            *entry = new;
+            report.rows += entry.rows;
+            report.bytes += entry.length;
         }
     }
     Ok(manifest)
 }
 
+/// A segment that was written again.
+struct Rebuilt {
+    entry: SegmentEntry,
+    /// What its live rows add to the totals.
+    live: Totals,
+    /// In how many dead rows each term stands, by ordinal.
+    dead_frequencies: Vec<(u32, u32)>,
+}
+
 /// Reads every byte that cannot be made anew: the primary sections, and which rows are dead.
-fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> Result<()> {
+fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> Result<RoaringBitmap> {
     check_sections(&open_segment(dir, database, entry)?, |flags| flags & SECTION_DERIVED == 0)?;
-    NamedPart::tombstones_of(entry).map_or(Ok(()), |part| check_part(dir, database, &part, Depth::EveryByte))
+    let Some(t) = &entry.tombstones else { return Ok(RoaringBitmap::new()) };
+    let part = TombstonesPart { offset: t.offset, length: t.length, crc: t.crc };
+    let rows = u32::try_from(entry.rows).unwrap_or(u32::MAX);
+    TombstonesReader::open(dir, database, t.file)?.tombstones(part, rows).map(|(dead, _)| dead)
 }
 
 /// What to do when rebuilding cannot help.
@@ -140,7 +167,14 @@ fn beyond_rebuilding(error: Error) -> Error {
 }
 
 /// Writes one segment again from its primary sections.
-fn write_segment(dir: &dyn Directory, database: Uuid, file: &NewFile, old: &SegmentEntry, schema: &Schema) -> Result<SegmentEntry> {
+fn write_segment(
+    dir: &dyn Directory,
+    database: Uuid,
+    file: &NewFile,
+    old: &SegmentEntry,
+    dead: &RoaringBitmap,
+    schema: &Schema,
+) -> Result<Rebuilt> {
     let segment = open_segment(dir, database, old)?;
     let rows = RowsReader::open(&segment, old.base_seq)?;
     let vectors = VectorsReader::open(&segment)?;
@@ -148,7 +182,7 @@ fn write_segment(dir: &dyn Directory, database: Uuid, file: &NewFile, old: &Segm
     let mut derived = DerivedBuilder::new(schema.derivation());
     let mut terms: FxHashMap<Box<str>, Vec<Posting>> = FxHashMap::default();
     let mut lengths = Vec::with_capacity(rows.rows() as usize);
-    let (mut content, mut before) = (0u64, None);
+    let (mut content, mut live, mut before) = (0u64, Totals::default(), None);
     let (mut documents, mut scanner) = (RowsBuilder::begin(&mut out)?, rows.scanner());
     for row in 0..rows.rows() {
         let mut document = scanner.document(row)?;
@@ -158,6 +192,7 @@ fn write_segment(dir: &dyn Directory, database: Uuid, file: &NewFile, old: &Segm
         derived.add(row, &document)?;
         let text = Analysis::of_text(schema.analyzer, &document.text);
         lengths.push(text.tokens);
+        let tokens = text.tokens;
         for (term, frequency) in text.terms {
             terms.entry(term).or_default().push(Posting { row, frequency });
         }
@@ -165,6 +200,9 @@ fn write_segment(dir: &dyn Directory, database: Uuid, file: &NewFile, old: &Segm
             document.vector = vectors.get(row)?.map(|v| v.into_owned().into());
         }
         content = content.wrapping_add(content_hash(&document));
+        if !dead.contains(row) {
+            live += Totals { documents: 1, tokens: u64::from(tokens), vectors: u64::from(document.vector.is_some()) };
+        }
     }
     documents.finish(&mut out)?;
     if let Some(vectors) = &vectors {
@@ -177,17 +215,20 @@ fn write_segment(dir: &dyn Directory, database: Uuid, file: &NewFile, old: &Segm
     let mut terms: Vec<_> = terms.into_iter().collect();
     terms.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     terms.iter().try_for_each(|(term, postings)| text.term(&mut out, term.as_bytes(), postings))?;
+    let in_dead = |postings: &[Posting]| postings.iter().filter(|p| dead.contains(p.row)).count() as u32;
+    let counted = (0u32..).zip(&terms).map(|(ordinal, (_, postings))| (ordinal, in_dead(postings)));
+    let dead_frequencies = counted.filter(|(_, count)| *count > 0).collect();
     text.finish(&mut out)?;
     derived.finish(&mut out)?;
-    let found = [u64::from(rows.rows()), vectors.as_ref().map_or(0, |v| u64::from(v.count())), tokens, content];
-    let named = [old.rows, old.vectors, old.tokens, old.content_hash];
+    let found = [u64::from(rows.rows()), vectors.as_ref().map_or(0, |v| u64::from(v.count())), content];
+    let named = [old.rows, old.vectors, old.content_hash];
     if found != named {
-        let what = format!("rows, vectors, tokens and content hash are {found:?} here, the manifest says {named:?}");
+        let what = format!("rows, vectors and content hash are {found:?} here, the manifest says {named:?}");
         return Err(Error::corrupt(segment.file(), old.offset, what));
     }
-    let mut new = old.clone();
-    fill(&mut new, file.number(), out.finish()?);
-    Ok(new)
+    let mut entry = SegmentEntry { tokens, ..old.clone() };
+    fill(&mut entry, file.number(), out.finish()?);
+    Ok(Rebuilt { entry, live, dead_frequencies })
 }
 
 /// Holds what was written against its checksums and the manifest, before it is named.

@@ -1,6 +1,7 @@
 //! What a state names in immutable files, and whether it is there as it was written.
 
-use crate::error::{Error, Result};
+use super::segments::open_named;
+use crate::error::Result;
 use crate::format::effects::{CommitEffects, DeadSet};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::ids::Uuid;
@@ -88,10 +89,7 @@ pub(super) fn check_part(dir: &dyn Directory, database: Uuid, part: &NamedPart, 
 /// Opens a segment for reading by system calls.
 pub(super) fn open_segment(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> Result<SegmentReader> {
     let name = FileName::Segments(entry.file).to_string();
-    let handle = dir.open(&name).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::corrupt(&name, 0, "the file is missing, and the committed state names it"),
-        _ => Error::io(format!("opening {name}"), e),
-    })?;
+    let handle = open_named(dir, &name)?;
     SegmentReader::open_pread(handle, &name, database, entry.offset, entry.length, entry.crc)
 }
 

@@ -54,7 +54,7 @@ pub fn backup(path: impl AsRef<Path>, destination: impl AsRef<Path>, options: &B
     in_new_directory(destination.as_ref(), |dir| backup_into(&source, &dir, previous.as_ref().map(|p| p as &dyn Directory), options))
 }
 
-/// As [`backup`], for any directories; `previous` stands for [`BackupOptions::link_from`].
+/// As [`backup()`], for any directories; `previous` stands for [`BackupOptions::link_from`].
 pub fn backup_into(
     source: &dyn Directory,
     destination: &Arc<dyn Directory>,
@@ -66,10 +66,10 @@ pub fn backup_into(
 
 /// A directory that must be there.
 pub(super) fn existing(path: &Path, what: &str) -> Result<FsDirectory> {
-    FsDirectory::open(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-            Error::NotFound(format!("{what} in {}: there is no such directory", path.display()))
+    FsDirectory::open(path).map_err(|e| {
+        if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
+            return Error::NotFound(format!("{what} in {}: there is no such directory", path.display()));
         }
-        _ => Error::io(format!("opening {}", path.display()), e),
+        Error::io(format!("opening {}", path.display()), e)
     })
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// `Corrupt`, and nothing is changed, when what cannot be rebuilt is damaged: documents, ids, seqs, sources, vectors, which rows are dead,
-/// the manifest or the log. Then a backup or [`super::salvage`] is next. `Locked` beside a writer; `NotFound` without such a collection.
+/// the manifest or the log. Then a backup or [`super::salvage()`] is next. `Locked` beside a writer; `NotFound` without such a collection.
 ///
 /// ```
 /// # use triune::{Database, Document, Schema};
@@ -36,7 +36,7 @@ pub fn rebuild(path: impl AsRef<Path>, collection: Option<&str>) -> Result<Rebui
     rebuild_directory(Arc::new(existing(path.as_ref(), "a database")?), Options::default(), collection)
 }
 
-/// As [`rebuild`], in any directory and with options.
+/// As [`rebuild()`], in any directory and with options.
 pub fn rebuild_directory(dir: Arc<dyn Directory>, options: Options, collection: Option<&str>) -> Result<RebuildReport> {
     rebuild::rebuild(&dir, options, collection)
 }

@@ -38,7 +38,7 @@ pub fn restore(path: impl AsRef<Path>, input: impl BufRead) -> Result<RestoreRep
     in_new_directory(path.as_ref(), |dir| restore_into(dir, Options::default(), input))
 }
 
-/// As [`restore`], in any directory and with options.
+/// As [`restore()`], in any directory and with options.
 pub fn restore_into(dir: Arc<dyn Directory>, options: Options, input: impl BufRead) -> Result<RestoreReport> {
     let mut lines = Lines { input, hash: Sha256::new(), before: Sha256::new(), number: 0, line: Vec::new() };
     let header = HeaderLine::decode(lines.next("the header")?).map_err(|e| lines.refused(e))?;
@@ -143,6 +143,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Why the line read last cannot be stored. What the operating system said is passed on.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only what a document can be refused for is about the line")]
     fn wrong(&self, error: Error) -> Error {
         let at = |what: String| format!("line {} of the dump: {what}; nothing was restored", self.number);
         match error {

@@ -38,7 +38,7 @@ pub fn upgrade(path: impl AsRef<Path>) -> Result<UpgradeReport> {
     upgrade_directory(Arc::new(existing(path.as_ref(), "a database")?))
 }
 
-/// As [`upgrade`], in any directory.
+/// As [`upgrade()`], in any directory.
 pub fn upgrade_directory(dir: Arc<dyn Directory>) -> Result<UpgradeReport> {
     // What opens is of a version that is known: of 1.0, since there is no other.
     Database::open_read_only_with(dir, Options::default())?;

@@ -122,7 +122,10 @@ fn section(file: &dyn File, entry: &SectionEntry, at: &mut At<'_>, progress: &mu
     let code = if entry.flags.get() & SECTION_DERIVED != 0 { Code::DerivedCrc } else { Code::PrimaryCrc };
     let crcs = match read(file, at, entry.crcs_offset.get(), blocks(entry) * 4) {
         Ok(bytes) => bytes,
-        Err(e) => return Ok(failed(code, entry, &e, at)),
+        Err(e) => {
+            failed(code, entry, &e, at);
+            return Ok(());
+        }
     };
     let computed = crc32(&crcs);
     if computed != entry.crcs_crc.get() {
@@ -136,7 +139,10 @@ fn section(file: &dyn File, entry: &SectionEntry, at: &mut At<'_>, progress: &mu
         let length = WINDOW_BYTES.min(entry.length.get() - from);
         let window = match read(file, at, entry.offset.get() + from, length) {
             Ok(bytes) => bytes,
-            Err(e) => return Ok(failed(code, entry, &e, at)),
+            Err(e) => {
+                failed(code, entry, &e, at);
+                return Ok(());
+            }
         };
         for (i, block) in window.chunks(BLOCK_BYTES).enumerate() {
             let (stored, computed) = (crcs.next().unwrap_or_default(), crc32(block));

@@ -92,10 +92,10 @@ impl<'a> At<'a> {
     }
 
     /// The section that holds a byte of the file.
-    fn section_at(&self, offset: u64) -> Option<String> {
+    fn section_at(&self, offset: u64) -> Option<&SectionEntry> {
         let at = offset.checked_sub(self.segment.entry.offset)?;
         let holds = |e: &&SectionEntry| at >= e.offset.get() && at - e.offset.get() < e.length.get().max(1);
-        self.entries.iter().find(holds).map(section_name)
+        self.entries.iter().find(holds)
     }
 
     /// Notes damage that a reader found.
@@ -103,7 +103,9 @@ impl<'a> At<'a> {
         let mut finding = finding_of(code, &self.file, error);
         finding.collection = Some(self.segment.collection.clone());
         if finding.file == self.file {
-            finding.section = self.section_at(finding.offset);
+            let section = self.section_at(finding.offset);
+            finding.code = section.and_then(|e| narrower(finding.code, e)).unwrap_or(finding.code);
+            finding.section = section.map(section_name);
         }
         self.report.push(finding);
     }
@@ -119,6 +121,13 @@ impl<'a> At<'a> {
             detail: detail.into(),
         });
     }
+}
+
+/// Damage to a section that a room met while it opened others is that section's own: without a map from ids no document is lost.
+fn narrower(code: Code, section: &SectionEntry) -> Option<Code> {
+    let room = matches!(code, Code::Rows | Code::Vectors);
+    let kinds = [(SectionKind::IdMap, Code::IdMap), (SectionKind::Sources, Code::Sources), (SectionKind::VectorNorms, Code::VectorNorms)];
+    kinds.iter().find(|(kind, _)| room && section.kind.get() == *kind as u16).map(|(_, code)| *code)
 }
 
 /// The name of a section for people, also when this version does not know it.

@@ -10,6 +10,7 @@ use crate::format::manifest::Manifest;
 use crate::ids::Incarnation;
 use crate::io::Directory;
 use crate::io::names::{self, FileName};
+use crate::manifest::is_unfinished;
 use crate::manifest::{HeadView, read_manifest};
 use crate::wal::{Recovered, has_no_records};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +35,11 @@ impl Names {
         names.logs(recovered);
         state.commits.iter().for_each(|Commit { effects, .. }| names.effects(effects));
         let same = |other: &HeadState| HeadState { generation: view.chosen.generation, ..other.clone() } == view.chosen;
-        if let Some(other) = view.other.as_ref().filter(|other| !same(other)) {
-            if let Err(e) = names.follow_other(dir, other) {
-                names.whole = false;
-                names.fallback = Some(((1 - view.chosen_slot as u64) * 4096, e.to_string()));
-            }
+        if let Some(other) = view.other.as_ref().filter(|other| !same(other))
+            && let Err(e) = names.follow_other(dir, other)
+        {
+            names.whole = false;
+            names.fallback = Some(((1 - view.chosen_slot as u64) * 4096, e.to_string()));
         }
         names
     }
@@ -114,8 +115,11 @@ pub(super) fn follow(collections: &mut BTreeMap<Incarnation, String>, change: &C
     }
 }
 
-/// Whether the files are those of a create that was cut short: nothing was ever committed in it. Spec §14.8.
+/// Whether the files are those of a create, a restore or a backup that was cut short: nothing in it counts. Spec §14.8.
 pub(super) fn unfinished(dir: &dyn Directory, present: &[String]) -> bool {
+    if is_unfinished(dir).unwrap_or(false) {
+        return true;
+    }
     present.iter().all(|name| match FileName::parse(name) {
         None => is_ours(name),
         Some(FileName::Manifest(1)) => true,

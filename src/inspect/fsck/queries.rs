@@ -66,7 +66,7 @@ fn ask(state: &State, collection: &LiveCollection) -> Result<Option<String>> {
             && questions.len() < QUESTIONS
             && let Some(first) = terms.next()
         {
-            questions.push([first.clone(), terms.last().unwrap_or(first)]);
+            questions.push([first.clone(), terms.next_back().unwrap_or(first)]);
         }
         at += 1;
     })?;

@@ -1,7 +1,7 @@
 //! What a check found.
 
 use super::codes::{FindingCode, Severity};
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use std::collections::BTreeMap;
 
 /// Findings of one code in one file that are kept in full; more of them are only counted.
@@ -93,11 +93,12 @@ impl FsckReport {
 
 /// The finding that an error of a reader means.
 pub(super) fn finding_of(code: FindingCode, file: &str, error: &Error) -> Finding {
-    let (code, file, offset, detail) = match error {
-        Error::Corrupt(c) => (code, c.file.clone(), c.offset, c.what.clone()),
-        Error::Io { .. } => (FindingCode::ReadFailed, file.to_string(), 0, error.to_string()),
-        Error::UnsupportedVersion(what) => (FindingCode::Newer, file.to_string(), 0, what.clone()),
-        other => (code, file.to_string(), 0, other.to_string()),
+    let (code, file, offset, detail) = if let Error::Corrupt(c) = error {
+        (code, c.file.clone(), c.offset, c.what.clone())
+    } else {
+        let kinds = [(ErrorCode::Io, FindingCode::ReadFailed), (ErrorCode::UnsupportedVersion, FindingCode::Newer)];
+        let code = kinds.iter().find(|(kind, _)| *kind == error.code()).map_or(code, |(_, code)| *code);
+        (code, file.to_string(), 0, error.to_string())
     };
     Finding { code, file, offset, collection: None, section: None, detail }
 }

@@ -251,7 +251,7 @@ fn read_view(dir: &dyn Directory, present: &[String], report: &mut FsckReport) -
             return Ok(Some(view));
         }
         Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) if naming::unfinished(dir, present) => {
-            report.note(Code::CreateUnfinished, names::HEAD, 0, "create it again to finish it; nothing is lost");
+            report.note(Code::CreateUnfinished, names::HEAD, 0, "run it again to finish it; nothing is lost");
         }
         Ok(HeadVerdict::Missing) => report.note(Code::HeadMissing, names::HEAD, 0, "the file is missing"),
         Ok(HeadVerdict::NoValidSlot { .. }) => {

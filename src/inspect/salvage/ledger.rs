@@ -76,10 +76,10 @@ impl Loss {
 
     /// A loss whose reason, file and offset are those of an error.
     pub(super) fn of(kind: LossKind, error: &Error) -> Loss {
-        match error {
-            Error::Corrupt(c) => Loss { file: Some(c.file.clone()), offset: Some(c.offset), ..Loss::new(kind, c.what.clone()) },
-            other => Loss::new(kind, other.to_string()),
+        if let Error::Corrupt(c) = error {
+            return Loss { file: Some(c.file.clone()), offset: Some(c.offset), ..Loss::new(kind, c.what.clone()) };
         }
+        Loss::new(kind, error.to_string())
     }
 
     pub(super) fn collection(mut self, name: &str) -> Loss {

@@ -118,7 +118,7 @@ fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uui
                 at += RECORD_ALIGNMENT;
                 continue;
             };
-            if header.understand().map_err(|e| e.in_file(&FileName::Wal(number).to_string(), at))? {
+            if header.understand().map_err(|e| e.in_file(FileName::Wal(number).to_string(), at))? {
                 found.records.insert(Lsn(header.lsn.get()), (payload, at + RECORD_HEADER_BYTES as u64));
             }
             at = header.end_offset();

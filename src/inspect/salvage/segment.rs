@@ -34,9 +34,12 @@ impl OpenSegment {
     pub(super) fn open(dir: &dyn Directory, entry: &SegmentEntry) -> Result<Result<OpenSegment>> {
         let name = FileName::Segments(entry.file).to_string();
         let opened = || {
-            let handle = dir.open(&name).map_err(|e| match e.kind() {
-                std::io::ErrorKind::NotFound => Error::corrupt(&name, entry.offset, "the file is missing"),
-                _ => Error::io(format!("opening {name}"), e),
+            let handle = dir.open(&name).map_err(|e| {
+                if e.kind() == std::io::ErrorKind::NotFound {
+                    Error::corrupt(&name, entry.offset, "the file is missing")
+                } else {
+                    Error::io(format!("opening {name}"), e)
+                }
             })?;
             let segment = SegmentReader::open_damaged(handle, &name, entry.offset, entry.length, entry.crc)?;
             let rows = RowsReader::open(&segment, entry.base_seq)?;

@@ -30,7 +30,8 @@ fn a_changed_byte_of_a_section_is_named_and_graded() {
             places.push(entry.crcs_offset.get());
             for at in places.into_iter().filter(|_| length > 0) {
                 let disk = flipped(&image, &file, (segment.offset + at) as usize);
-                for level in 1..=3 {
+                // Every level does what level 1 does.
+                for level in if at == entry.offset.get() { 1..=3 } else { 1..=1 } {
                     let report = check(&disk, level);
                     let first = &report.findings[0];
                     assert_eq!(

@@ -24,13 +24,13 @@ fn document(i: usize, round: usize) -> Document {
     let text = format!("Common Words and Alpha Beta, number{} item{i} of Round {round} {}", i % 7, "tok ".repeat(i % 4));
     let mut d = doc(&format!("doc {i}"), &text);
     d = d.metadata(Metadata::from_json(format!(r#"{{"n":{i},"tag":"t{}","deep":{{"x":[1,"a",null]}}}}"#, i % 5)).unwrap());
-    if i % 3 != 0 {
+    if !i.is_multiple_of(3) {
         d = d.vector([i as f32, round as f32, 0.5, -1.0]);
     }
-    if i % 2 == 0 {
+    if i.is_multiple_of(2) {
         d = d.source(format!("source {}", i % 10));
     }
-    if i % 10 == 0 {
+    if i.is_multiple_of(10) {
         let entity = |name: &str| Entity { name: name.into(), kind: Some("thing".into()), mentions: 2 };
         d.entities = Some(vec![entity("Alpha Beta"), entity("ALPHA BETA"), entity(&format!("E{i}"))]);
         let relation = |source: &str, target: &str, weight: f64| Relation {

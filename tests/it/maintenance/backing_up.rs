@@ -3,6 +3,7 @@
 use super::fixture::{copy, dump_of, dump_of_disk, fixture, open, options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use triune::inspect::FsckOptions;
 use triune::io::sim::CrashMode;
 use triune::io::{Directory, SimDirectory};
 use triune::maintenance::{BackupOptions, BackupReport, backup, backup_into};
@@ -19,6 +20,8 @@ fn back_up(source: &SimDirectory, previous: Option<&SimDirectory>, options: &Bac
 pub(crate) fn assert_sound(disk: &SimDirectory) {
     let problems: Vec<_> = inspect::describe_directory(disk).unwrap().files.into_iter().filter(|f| f.problem.is_some()).collect();
     assert!(problems.is_empty(), "{problems:?}");
+    let report = inspect::fsck_directory(disk, &FsckOptions::level(3)).unwrap();
+    assert!(report.is_clean(), "{report:?}");
 }
 
 fn twenty(from: usize) -> Vec<Document> {

@@ -127,7 +127,7 @@ fn an_undamaged_database_is_saved_whole_and_its_ledger_is_empty() {
     }
     // A torn tail that was never synced is no loss: `open` drops it too.
     let (_, disk, now, _) = subjects().swap_remove(0);
-    let log = disk.file_names().into_iter().filter(|n| n.ends_with(".wal")).next_back().unwrap();
+    let log = disk.file_names().into_iter().rfind(|n| n.ends_with(".wal")).unwrap();
     let mut bytes = disk.read_file(&log).unwrap();
     bytes.extend([7; 900]);
     disk.write_file(&log, bytes);

@@ -18,7 +18,7 @@ pub(crate) struct Section {
 }
 
 pub(crate) fn manifest_of(disk: &SimDirectory) -> (Uuid, Manifest) {
-    let name = disk.file_names().into_iter().filter(|n| n.ends_with(".manifest")).next_back().unwrap();
+    let name = disk.file_names().into_iter().rfind(|n| n.ends_with(".manifest")).unwrap();
     let (header, manifest) = decode_manifest(&disk.read_file(&name).unwrap()).unwrap();
     (Uuid(header.database), manifest)
 }

@@ -35,12 +35,12 @@ pub(crate) fn run(args: &DumpArgs, out: &mut Out) -> Outcome<()> {
 
 /// Writes a new file and syncs it; a part of a dump is removed again.
 fn to_file(snapshot: &Snapshot, names: Option<&[String]>, path: &Path) -> Outcome<DumpReport> {
-    let file = File::create_new(path).map_err(|e| match e.kind() {
-        ErrorKind::AlreadyExists => Failure::Refused {
-            code: ErrorCode::AlreadyExists,
-            message: format!("{} exists; nothing was written. Name a new file", path.display()),
-        },
-        _ => Failure::file(path.display(), &e),
+    let file = File::create_new(path).map_err(|e| {
+        if e.kind() == ErrorKind::AlreadyExists {
+            let message = format!("{} exists; nothing was written. Name a new file", path.display());
+            return Failure::Refused { code: ErrorCode::AlreadyExists, message };
+        }
+        Failure::file(path.display(), &e)
     })?;
     let written = dump(snapshot, names, BufWriter::with_capacity(1 << 20, &file));
     let written = written.and_then(|report| match file.sync_all() {

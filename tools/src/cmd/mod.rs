@@ -8,8 +8,8 @@ mod count;
 mod create;
 mod delete;
 mod demo;
-pub(crate) mod fsck;
 mod dump;
+pub(crate) mod fsck;
 mod get;
 mod graph;
 #[cfg(feature = "ingest")]
