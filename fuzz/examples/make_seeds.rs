@@ -38,7 +38,8 @@ fn of_file(database: &str, path: &PathBuf) {
         }
         ("expected.dump", _) => write("dump", database, &bytes[..bytes.len().min(6_000)]),
         (_, Some(FileName::Wal(n))) => log(&format!("{database}-{n}"), &bytes),
-        (_, Some(FileName::Segments(n))) => {
+        // The segments of `killed` are those of `everything`.
+        (_, Some(FileName::Segments(n))) if database != "killed" => {
             for start in (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(&SEGMENT_MAGIC)) {
                 segment(&format!("{database}-{n}-{start}"), &bytes[start..]);
             }
