@@ -13,6 +13,7 @@ use super::version::{CollectionInfo, CollectionSegments, Frozen, Version};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{CollectionEntry, Manifest, SegmentEntry};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn};
 use crate::io::names::FileName;
 use crate::manifest::{self, write_manifest};
@@ -75,7 +76,9 @@ impl Core {
             version.frozen.push(Arc::new(Frozen { memtable, last_lsn, catalog, next_seq, next_incarnation }));
         }
         // What earlier recoveries left when they were killed goes first: on a full disk this one may need the room.
-        self.collect_garbage()?;
+        if !breaks(Rule::OrphansFirst) {
+            self.collect_garbage()?;
+        }
         let prepared = self.prepare()?.expect("a memtable was just frozen");
         let mut w = self.writer.lock();
         let sequence = self.files.next_number();

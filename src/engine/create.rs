@@ -7,6 +7,7 @@ use super::open::take_lock;
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, encode_manifest};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, LockGuard};
@@ -59,7 +60,7 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
             None | Some(FileName::Manifest(FIRST)) => true,
             Some(FileName::Wal(sequence)) => {
                 // A log with anything after its header may hold a commit.
-                has_no_records(dir, sequence)?
+                breaks(Rule::CreateHeldNothing) || has_no_records(dir, sequence)?
             }
             Some(FileName::Manifest(_) | FileName::Segments(_) | FileName::Tombstones(_)) => false,
         };

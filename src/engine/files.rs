@@ -2,6 +2,7 @@
 
 use super::events;
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, File, LockMode};
 use parking_lot::Mutex;
@@ -141,7 +142,7 @@ impl Files {
         let Some(reachable) = reachable() else { return Ok(false) };
         let mut removed = 0;
         for file in present.iter().filter_map(|n| FileName::parse(n)) {
-            if !reachable.contains(&file) && !claimed.contains(&file) {
+            if !reachable.contains(&file) && (!claimed.contains(&file) || breaks(Rule::Claims)) {
                 let name = file.to_string();
                 match self.dir.unlink(&name) {
                     Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(format!("removing {name}"), e)),

@@ -14,6 +14,7 @@ use super::segments::SegmentHandle;
 use super::version::{CollectionInfo, CollectionSegments};
 use crate::error::{Error, Result};
 use crate::format::manifest::{CollectionEntry, Manifest};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn};
 use crate::memtable::deaths::ALIVE;
 use crate::text::DROPPED;
@@ -117,7 +118,9 @@ impl Core {
                 let mut entry = handle.entry.clone();
                 // A handle of its own carries the deaths up to here, so that the new tombstones come about as every other does.
                 let probe = SegmentHandle::new(self.database, handle.file().clone(), None, entry.clone(), Lsn(0), plan.lsn);
-                carry(plan, &r.row_maps, &probe, applied)?;
+                if !breaks(Rule::MergeCarries) {
+                    carry(plan, &r.row_maps, &probe, applied)?;
+                }
                 tombstones.bring_up(&mut entry, &probe, &plan.info)?;
                 let all_dead = entry.tombstones.as_ref().is_some_and(|t| t.dead == entry.rows);
                 replacement = Some(entry).filter(|_| !all_dead);

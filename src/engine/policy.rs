@@ -7,6 +7,7 @@
 use super::merge::Plan;
 use super::segments::SegmentHandle;
 use super::version::{Catalog, Version};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Incarnation, Lsn};
 use crate::options::limits;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +108,8 @@ fn plans(field: Field<'_>, bytes: u64, mut choose: impl FnMut(&[Arc<SegmentHandl
         if sum > bytes && !plans.is_empty() {
             break;
         }
-        plans.push(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs, lsn: applied });
+        let lsn = if breaks(Rule::MergeDropsApplied) { Lsn(super::resolve::NEWEST.0 - 1) } else { applied };
+        plans.push(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs, lsn });
     }
     plans
 }

@@ -6,6 +6,7 @@ use super::segments::OpenFiles;
 use super::version::{Catalog, Frozen, Version};
 use crate::error::{Error, Result};
 use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
@@ -64,7 +65,8 @@ struct Replay<'a, 'b> {
 impl Replay<'_, '_> {
     fn record(&mut self, record: &LoggedRecord, effects: &CommitEffects) -> Result<()> {
         // A landed batch was preceded by a freeze; freezing here too keeps seqs ascending from part to part.
-        if effects.collections.iter().any(|c| !c.landed.is_empty()) && !self.version.active.is_empty() {
+        let landed = effects.collections.iter().any(|c| !c.landed.is_empty());
+        if landed && !self.version.active.is_empty() && !breaks(Rule::FreezeAtLanded) {
             self.freeze();
         }
         self.check_numbers(effects).map_err(Error::InvalidArgument)?;

@@ -16,6 +16,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod postings;
 pub mod row_hash;
+pub mod sabotage;
 pub mod segment;
 pub mod sources;
 pub mod terms;

@@ -3,6 +3,7 @@
 use super::head::HeadView;
 use crate::error::{Error, Result};
 use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState, unfinished_head};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::Generation;
 use crate::io::names::HEAD;
 use crate::io::{Directory, File};
@@ -65,10 +66,10 @@ impl Publisher {
     }
 
     /// Publishes the first state of a new database into what [`create_head`] or [`create_unfinished_head`] made, both slots: with the
-    /// generation of `first`, which is at least 1, and the next. Every file that `first` names, HEAD's own name and the directory's are
+    /// generation of `first`, or 1 when that is 0, and the next. Every file that `first` names, HEAD's own name and the directory's are
     /// durable before.
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
-        let current = HeadState { generation: Generation(first.generation.0 - 1), ..first.clone() };
+        let current = HeadState { generation: Generation(first.generation.0.saturating_sub(1)), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
         let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
@@ -82,11 +83,11 @@ impl Publisher {
             return Ok(());
         }
         self.refuse_if_poisoned()?;
-        if self.other_valid {
+        if self.other_valid && !breaks(Rule::SettleInPlace) {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
             self.write_other(&self.current.clone())?;
-            }
+        }
         self.settled = true;
         Ok(())
     }
@@ -98,6 +99,10 @@ impl Publisher {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
         self.write_other(next)?;
+        if breaks(Rule::BothSlots) {
+            self.alike = true;
+            return Ok(self.current.generation);
+        }
         self.write_other(next)?;
         Ok(self.current.generation)
     }

@@ -2,7 +2,9 @@
 
 use super::chain::{ChainLog, follow, leftovers};
 use super::reader::{LogFile, Walk};
+use super::witness::Witness;
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{RECORD_HEADER_BYTES, RecordHeader, WAL_BLOCK_BYTES};
 use crate::format::witness::WitnessRecord;
 use crate::ids::{Lsn, Uuid};
@@ -113,13 +115,16 @@ pub fn recover(
     let logs: Vec<u64> = chain.iter().map(|c| c.log.sequence).collect();
     let leftovers = leftovers(dir, &logs, active_sequence)?;
     let mut active = chain.pop().expect("the active log is the last of its chain");
+    let witness = if breaks(Rule::WitnessFirst) { Witness::read(dir) } else { witness };
     let mut records = Vec::new();
     for log in &mut chain {
         read_continued(log, applied_lsn, &mut records)?;
     }
     let mut evidence = Evidence::none();
-    evidence.add(head_durable_lsn, || HEAD.into());
-    if let Some(witness) = witness {
+    if !breaks(Rule::EvidenceOfHead) {
+        evidence.add(head_durable_lsn, || HEAD.into());
+    }
+    if let Some(witness) = witness.filter(|_| !breaks(Rule::EvidenceOfWitness)) {
         evidence.add(witness.durable_lsn, || format!("{WITNESS} (byte {} of log {})", witness.durable_offset, witness.wal_id));
     }
     let (walk, tail) = read_active(&mut active, applied_lsn, &mut evidence, &mut records)?;
@@ -189,10 +194,10 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
     }
     let scan = active.log.scan(id, walk.at)?;
     let name = active.log.name.to_string();
-    if let Some((lsn, offset)) = scan.durable {
+    if let Some((lsn, offset)) = scan.durable.filter(|_| !breaks(Rule::EvidenceOfRecords)) {
         evidence.add(lsn, || format!("the record at byte {offset}"));
     }
-    if walk.last_lsn < evidence.lsn {
+    if walk.last_lsn < evidence.lsn && !breaks(Rule::Verdict) {
         records.truncate(kept_before);
         let lost = walk.last_lsn.0.saturating_add(1);
         let what = format!(

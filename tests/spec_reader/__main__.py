@@ -12,18 +12,15 @@ STATUS = {"clean": 0, "torn-tail": 0, "not-found": 10, "corrupt": 13, "unsupport
 
 
 def verdict(path, deep=True):
-    """What opening says; with `deep`, also what reading every byte says."""
+    """What opening says; with `deep`, also what reading every byte says. `remarks` are bytes that must be zero and are not, or that nothing explains."""
     try:
         database = Database(path)
-        if deep:
-            account = Account(path)
-            if account.errors:
-                return {"verdict": "corrupt", "layer": "padding", "what": account.errors[0]}
+        remarks = Account(path).errors if deep else []
     except Problem as p:
         return {"verdict": p.kind, "file": p.file, "offset": p.offset, "what": p.what}
     scan = database.logs[-1]
     return {"verdict": "torn-tail" if database.torn else "clean", "lsn": str(scan.next_lsn - 1), "applied_lsn": str(database.slot.applied_lsn),
-            "slot": database.index, "logs": [s.file.name for s in database.logs]}
+            "slot": database.index, "logs": [s.file.name for s in database.logs], "remarks": remarks}
 
 
 def main(arguments):

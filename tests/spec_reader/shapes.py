@@ -237,8 +237,19 @@ def blocks(t, db, rng):
     t.run("delete", db, "--filter", '{"n":{"$gte":100,"$lt":900}}')
 
 
+def backed_up(t, db, rng):
+    """A backup of a database with a live log: the same files, and a log into which the records were written again."""
+    killed(t, db + ".original", rng)
+    t.run("backup", db + ".original", db)
+
+
+def restored(t, db, rng):
+    graph(t, db + ".original", rng)
+    t.run("restore", db, "-", text=t.run("dump", db + ".original").stdout)
+
+
 SHAPES = [empty, bare, one, collections, deletes, compacted, cleared, many_logs, killed, torn, zeroed, killed_buffered, large_batch,
-          large_batch_killed, graph, metadata, unicode_texts, dimensions, blocks]
+          large_batch_killed, graph, metadata, unicode_texts, dimensions, blocks, backed_up, restored]
 
 
 def make(t, shape, db):

@@ -41,6 +41,12 @@ impl Machine {
         self.disk.find(name).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no file {name}")))
     }
 
+    /// As [`Machine::find`], for a program that opens or locks the file.
+    pub(super) fn look_up(&mut self, name: &str) -> Result<FileId> {
+        self.faults.access()?;
+        self.find(name)
+    }
+
     pub(super) fn create(&mut self, name: &str) -> Result<FileId> {
         self.faults.alive()?;
         if self.disk.find(name).is_some() {
@@ -161,7 +167,7 @@ impl Machine {
 
     /// Locks a file, if its other locks allow it.
     pub(super) fn try_lock(&mut self, name: &str, mode: LockMode) -> Result<Option<FileId>> {
-        let file = self.find(name)?;
+        let file = self.look_up(name)?;
         let lock = self.locks.entry(file).or_default();
         let free = !lock.exclusive && (mode == LockMode::Shared || lock.shared == 0);
         if free {

@@ -62,7 +62,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub use choose::{Chooser, Exhaustive, Seeded};
+pub use choose::{Chooser, Exhaustive, FromBytes, Seeded};
 pub use faults::{CrashMode, FailureKind, Operation};
 pub use images::Survivors;
 
@@ -134,6 +134,21 @@ impl SimDirectory {
     /// Makes operation `n` and every later one fail.
     pub fn fail_from(&self, n: usize, kind: FailureKind) {
         self.machine.lock().faults.failing_from = Some((n, kind));
+    }
+
+    /// How many calls only looked: listed, opened, locked, asked for a length, read or mapped. They are counted apart, from 0.
+    pub fn accesses(&self) -> usize {
+        self.machine.lock().faults.accesses
+    }
+
+    /// Makes the call `n` of those that only look fail once.
+    pub fn fail_access(&self, n: usize, kind: FailureKind) {
+        self.machine.lock().faults.access_failures.insert(n, kind);
+    }
+
+    /// How many bytes the named files take, as reads see them.
+    pub fn used(&self) -> u64 {
+        self.machine.lock().disk.used()
     }
 
     /// How many bytes the named files may take together, `u64::MAX` for any number. What would grow beyond it fails with `StorageFull`, a
@@ -261,8 +276,8 @@ impl Directory for SimDirectory {
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let machine = self.machine.lock();
-        machine.faults.alive()?;
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
         Ok(machine.disk.seen_names())
     }
 
@@ -272,12 +287,12 @@ impl Directory for SimDirectory {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn File>> {
-        let file = self.machine.lock().find(name)?;
+        let file = self.machine.lock().look_up(name)?;
         Ok(self.file(file, false))
     }
 
     fn open_writable(&self, name: &str) -> Result<Arc<dyn File>> {
-        let file = self.machine.lock().find(name)?;
+        let file = self.machine.lock().look_up(name)?;
         Ok(self.file(file, true))
     }
 
@@ -351,13 +366,14 @@ impl fmt::Debug for SimFile {
 
 impl File for SimFile {
     fn len(&self) -> Result<u64> {
-        let machine = self.machine.lock();
-        machine.faults.alive()?;
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
         Ok(machine.disk.inodes[self.file].cache.len())
     }
 
     fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let machine = self.machine.lock();
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
         buf.copy_from_slice(machine.read(self.file, offset, buf.len() as u64)?);
         Ok(())
     }
@@ -377,6 +393,7 @@ impl File for SimFile {
     /// Returns a copy. Whoever changes the file afterwards breaks the promise that mapping rests on, and panics.
     fn map(&self, len: u64) -> Result<Bytes> {
         let mut machine = self.machine.lock();
+        machine.faults.access()?;
         let bytes = machine.read(self.file, 0, len)?.to_vec();
         machine.disk.inodes[self.file].sealed = true;
         Ok(Bytes::new(bytes))

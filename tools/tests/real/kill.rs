@@ -1,6 +1,8 @@
 //! SIGKILL at any moment: what was acknowledged is there, the rest is a prefix of what was asked, and the next process goes on at once.
 
-use crate::support::{Random, State, committed, line, nothing_left_over, opens_twice, read, run, settle, size, states_after, triune};
+use crate::support::{
+    Random, State, checked, committed, line, nothing_left_over, opens_twice, read, run, settle, size, states_after, triune,
+};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -80,6 +82,7 @@ impl World {
             }
         };
         self.counts.killed += u64::from(killed);
+        checked(&self.path, 1, &about);
         // Otherwise the next round finds what the kill left.
         if self.random.below(2) == 0 {
             let (replayed, torn) = opens_twice(&self.path, &self.state, &about);

@@ -3,7 +3,7 @@
 //!
 //! Each document holds units; every commit moves some between two documents, so that their sum never changes.
 
-use crate::support::{Random, nothing_left_over, run, size, triune};
+use crate::support::{Random, checked, nothing_left_over, run, size, triune};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -137,6 +137,8 @@ struct Counts {
     commits: u64,
     compactions: u64,
     stats: u64,
+    checks: u64,
+    backups: u64,
 }
 
 /// The writing side: loads of one move a commit, each ended by a kill or by the end of its input.
@@ -208,24 +210,24 @@ fn readers_beside_a_writer_that_dies_see_whole_moments_and_nothing_is_left_over(
     let mut writer = Writer { path: path.clone(), random: Random::new("processes"), counts: Counts::default() };
     let seconds = size("TRIUNE_SECONDS", 5, 120);
     let end = Instant::now() + Duration::from_secs(seconds);
-    let stats = thread::spawn({
+    let beside = [Beside::Stats, Beside::Check, Beside::Backup].map(|what| {
         let path = path.clone();
-        move || {
+        thread::spawn(move || {
             let mut runs = 0;
             while Instant::now() < end {
-                let stats: Value = serde_json::from_slice(&run(&path, "stats", &["--json"]).stdout).unwrap();
-                assert_eq!(stats["collections"]["main"]["documents"], DOCUMENTS, "{stats}");
+                what.once(&path);
                 runs += 1;
             }
             runs
-        }
+        })
     });
     while Instant::now() < end {
         writer.one();
         readers.iter_mut().for_each(|r| assert!(r.try_wait().unwrap().is_none(), "a reader ended by itself"));
     }
     let mut counts = writer.counts;
-    (counts.seconds, counts.stats) = (seconds, stats.join().unwrap());
+    counts.seconds = seconds;
+    [counts.stats, counts.checks, counts.backups] = beside.map(|thread| thread.join().unwrap());
     fs::write(path.with_extension("stop"), b"").unwrap();
     for reader in readers {
         let output = reader.wait_with_output().unwrap();
@@ -238,7 +240,37 @@ fn readers_beside_a_writer_that_dies_see_whole_moments_and_nothing_is_left_over(
     nothing_left_over(&path);
     units(&Database::open_read_only(&path).unwrap().snapshot());
     println!("processes: {counts:?}");
-    assert!(counts.commits > 0 && counts.stats > 0, "{counts:?}");
+    assert!(counts.commits > 0 && counts.stats > 0 && counts.checks > 0 && counts.backups > 0, "{counts:?}");
+}
+
+/// What other commands do beside the writer.
+#[derive(Clone, Copy)]
+enum Beside {
+    Stats,
+    Check,
+    Backup,
+}
+
+impl Beside {
+    fn once(self, path: &Path) {
+        match self {
+            Beside::Stats => {
+                let stats: Value = serde_json::from_slice(&run(path, "stats", &["--json"]).stdout).unwrap();
+                assert_eq!(stats["collections"]["main"]["documents"], DOCUMENTS, "{stats}");
+            }
+            // What a killed writer left may be found, damage not.
+            Beside::Check => checked(path, 1, "beside the writer"),
+            Beside::Backup => {
+                let copy = path.with_extension("backup");
+                run(path, "backup", &[copy.to_str().unwrap()]);
+                checked(&copy, 0, "the backup");
+                units(&Database::open_read_only(&copy).unwrap().snapshot());
+                // It is a database of its own.
+                units(&Database::open(&copy).unwrap().snapshot());
+                fs::remove_dir_all(&copy).unwrap();
+            }
+        }
+    }
 }
 
 /// This binary again, as a process that reads.

@@ -127,9 +127,18 @@ pub(crate) fn opens_twice(path: &Path, state: &State, about: &str) -> (u64, bool
     recovered
 }
 
+/// Asserts that `fsck` finds nothing worse than this: 0 nothing, 1 what a crash may leave.
+#[track_caller]
+pub(crate) fn checked(path: &Path, worst: i32, about: &str) {
+    let output = triune(path, "fsck", &["--level", "3", "--json"]).output().unwrap();
+    let said = || format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.code().is_some_and(|code| code <= worst), "{about}: fsck: {}: {}", output.status, said());
+}
+
 /// Asserts that every file is there for a reason, and sound.
 #[track_caller]
 pub(crate) fn nothing_left_over(path: &Path) {
+    checked(path, 0, "nothing is left over");
     for file in triune::inspect::describe(path).unwrap().files {
         assert!(file.problem.is_none(), "{}: {:?}", file.name, file.problem);
         assert!(file.fields.iter().all(|(key, _)| key != "orphan"), "{} is left over", file.name);
