@@ -36,8 +36,10 @@ fn of_file(database: &str, path: &PathBuf) {
             write("state", &format!("{database}-manifest"), &[&[2], &bytes[..]].concat());
             write("state", &format!("{database}-manifest-body"), &[&[3], &bytes[MANIFEST_HEADER_BYTES..]].concat());
         }
+        ("expected.dump", _) => write("dump", database, &bytes[..bytes.len().min(6_000)]),
         (_, Some(FileName::Wal(n))) => log(&format!("{database}-{n}"), &bytes),
-        (_, Some(FileName::Segments(n))) => {
+        // The segments of `killed` are those of `everything`.
+        (_, Some(FileName::Segments(n))) if database != "killed" => {
             for start in (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(&SEGMENT_MAGIC)) {
                 segment(&format!("{database}-{n}-{start}"), &bytes[start..]);
             }
@@ -68,9 +70,9 @@ fn log(name: &str, bytes: &[u8]) {
 
 /// The sections one by one for their decoders, and in groups of those that are read together.
 fn segment(name: &str, bytes: &[u8]) {
-    let footer = (64..bytes.len() - 63).step_by(64).find(|at| {
-        bytes[*at..].starts_with(&FOOTER_MAGIC) && bytes[at + 8..at + 16] == (*at as u64 + 64).to_le_bytes()
-    });
+    let footer = (64..bytes.len() - 63)
+        .step_by(64)
+        .find(|at| bytes[*at..].starts_with(&FOOTER_MAGIC) && bytes[at + 8..at + 16] == (*at as u64 + 64).to_le_bytes());
     let Some(at) = footer else { return };
     let footer = SegmentFooter::read_from_bytes(&bytes[at..at + 64]).expect("the size is right");
     let table = footer.table_offset.get() as usize;
@@ -179,7 +181,12 @@ fn input() {
     }
     write("input", "text", "\x03The RAG of Google Cloud Platform uses camelCase, ΟΔΟΣ, İstanbul, straße_1 and 日本語 in NASA".as_bytes());
     let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }\n";
-    let array = [b"\x04\x93NUMPY\x01\x00".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes(), &[0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64]];
+    let array = [
+        b"\x04\x93NUMPY\x01\x00".as_slice(),
+        &(header.len() as u16).to_le_bytes(),
+        header.as_bytes(),
+        &[0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64],
+    ];
     write("input", "array", &array.concat());
 }
 
@@ -190,7 +197,11 @@ fn image() {
             write("image", &format!("sound-{database}-{mode}"), &[database, mode]);
         }
         for step in 0..12u8 {
-            let edits: Vec<u8> = (0..3u8).flat_map(|i| [step.wrapping_mul(21) + i * 7, 0, step.wrapping_mul(37).wrapping_add(i), 0, step * 5 + i * 3, step * 11 + i, i, 0, 0]).collect();
+            let edits: Vec<u8> = (0..3u8)
+                .flat_map(|i| {
+                    [step.wrapping_mul(21) + i * 7, 0, step.wrapping_mul(37).wrapping_add(i), 0, step * 5 + i * 3, step * 11 + i, i, 0, 0]
+                })
+                .collect();
             write("image", &format!("edited-{database}-{step}"), &[&[database, step & 3], edits.as_slice()].concat());
         }
     }

@@ -6,7 +6,7 @@ use triune::filter::Filter;
 use triune::io::{Directory, SimDirectory};
 use triune::metadata::{MetadataBuilder, MetadataReader, evaluate, keys};
 use triune::segment::{SegmentReader, SegmentWriter};
-use triune::{AnalyzerKind, Analyzer, Document, ExtractorKind, Metadata, StoredDocument, Uuid};
+use triune::{Analyzer, AnalyzerKind, Document, ExtractorKind, Metadata, StoredDocument, Uuid};
 
 const DATABASE: Uuid = Uuid([1; 16]);
 
@@ -105,4 +105,3 @@ fn numpy(bytes: &[u8]) {
     }
     assert!(read <= rows.rows());
 }
-

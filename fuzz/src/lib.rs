@@ -11,10 +11,13 @@
 //! | `indexes` | postings, terms, vectors, lists of the metadata index and of the graph, tombstones | 11 to 13, 19 |
 //! | `sections` | segments of any sections, through every reader | 9 to 12a, 19 |
 //! | `input` | what people hand over: documents, filters, queries, NumPy files | |
-//! | `image` | whole directories with damage behind sound checksums: opened, read, written, described | all |
+//! | `dump` | dumps, restored and dumped again | 20 |
+//! | `image` | whole directories with damage behind sound checksums: opened, read, written, described, checked, salvaged | all |
 //!
 //! A target of several decoders takes the number of one from its first byte.
 
+mod allocation;
+pub mod dump;
 pub mod image;
 pub mod indexes;
 pub mod input;
@@ -34,11 +37,7 @@ mod npy;
 #[path = "../../tools/src/output.rs"]
 mod output;
 
-use cap::Cap;
-use std::alloc::System;
-
-#[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+use std::sync::Once;
 
 /// What a target may hold in memory beside 16 times its input.
 const BYTES_HELD_MAX: usize = 64 << 20;
@@ -47,22 +46,31 @@ const BYTES_HELD_MAX: usize = 64 << 20;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("state", state::fuzz),
     ("log", log::fuzz),
     ("segment", segment::fuzz),
     ("indexes", indexes::fuzz),
     ("sections", sections::fuzz),
     ("input", input::fuzz),
+    ("dump", dump::fuzz),
     ("image", image::fuzz),
 ];
 
-/// Runs a target, which aborts when it asks for more memory than its input is worth. One at a time in a process.
+/// Runs a target, which is ended when it asks for more memory than its input is worth. One at a time in a process.
 pub fn run(target: Target, bytes: &[u8]) {
-    let limit = ALLOCATOR.allocated() + BYTES_HELD_MAX + 16 * bytes.len();
-    ALLOCATOR.set_limit(limit).expect("the limit lies above what is held");
+    static HOOK: Once = Once::new();
+    // The report of a panic needs memory that the target may not have.
+    HOOK.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            allocation::allow_all();
+            report(panic);
+        }));
+    });
+    allocation::allow(BYTES_HELD_MAX + 16 * bytes.len());
     target(bytes);
-    ALLOCATOR.set_limit(usize::MAX).expect("there is no limit above this one");
+    allocation::allow_all();
 }
 
 /// Hands the bytes behind the first one to the decoder that the first one chooses.

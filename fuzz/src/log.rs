@@ -41,7 +41,7 @@ fn record(bytes: &[u8]) {
     let (numbers, payload) = split::<RECORD_HEADER_BYTES>(bytes);
     let wild = RecordHeader::read_from_bytes(&numbers).expect("the size is right");
     let offset = wild.self_offset.get() >> 8;
-    let (lsn, durable) = (Lsn(wild.lsn.get()), Lsn(wild.durable_lsn.get()));
+    let (lsn, durable) = (Lsn(wild.lsn.get() >> 1), Lsn(wild.durable_lsn.get() >> 1));
     let made = RecordHeader::encode(ID, offset, lsn, durable, wild.previous_header_crc.get(), wild.kind, payload);
     let read = RecordHeader::decode(made.as_bytes(), ID, offset).expect("what was written can be read");
     assert_eq!(read, made);
@@ -123,4 +123,3 @@ fn log(bytes: &mut &[u8], sequence: u64, first: Lsn, link: Option<Link>) -> (Vec
     }
     (log, end)
 }
-

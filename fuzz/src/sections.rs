@@ -63,8 +63,10 @@ fn rows(segment: &SegmentReader) -> Result<()> {
         if let Ok(seq) = reader.seq(row) {
             let _ = reader.row_of_seq(seq);
         }
-        let (one, scanned) = (reader.document(row), scanner.document(row));
-        assert_eq!(one.is_ok(), scanned.is_ok(), "{one:?} and {scanned:?}");
+        // A scan looks at neighbours too, so damage to those may refuse it alone.
+        if let (Ok(one), Ok(scanned)) = (reader.document(row), scanner.document(row)) {
+            assert_eq!(one, scanned);
+        }
         let _ = reader.source_of(row);
     }
     let range = 0..reader.rows().min(LOOKED_AT);
@@ -79,6 +81,7 @@ fn text(segment: &SegmentReader) -> Result<()> {
     let Some(reader) = TextReader::open(segment)? else { return Ok(()) };
     let mut postings = Vec::new();
     for ordinal in 0..reader.term_count().min(LOOKED_AT) {
+        postings.clear();
         if let Ok(term) = reader.term_by_ordinal(ordinal)
             && reader.postings(&term, &mut postings).is_ok()
         {

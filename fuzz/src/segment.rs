@@ -108,6 +108,9 @@ fn sources(bytes: &[u8]) {
     let (aux, rest) = number(bytes);
     let ([sources, rows], section) = split::<2>(rest);
     let Ok(layout) = SourcesLayout::decode(u64::from(sources), aux, section.len() as u64, u32::from(rows)) else { return };
+    if layout.sources == 0 {
+        return;
+    }
     let at = |range: std::ops::Range<u64>| &section[range.start as usize..range.end as usize];
     let mut names = Vec::new();
     let mut members = Vec::new();

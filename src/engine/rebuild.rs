@@ -182,11 +182,13 @@ fn write_segment(
     let mut derived = DerivedBuilder::new(schema.derivation());
     let mut terms: FxHashMap<Box<str>, Vec<Posting>> = FxHashMap::default();
     let mut lengths = Vec::with_capacity(rows.rows() as usize);
-    let (mut content, mut live) = (0u64, Totals::default());
+    let (mut content, mut live, mut before) = (0u64, Totals::default(), None);
     let (mut documents, mut scanner) = (RowsBuilder::begin(&mut out)?, rows.scanner());
     for row in 0..rows.rows() {
         let mut document = scanner.document(row)?;
-        documents.push(&mut out, rows.seq(row)?.0 - old.base_seq.0, &document)?;
+        let seq = rows.seq_after(row, before)?;
+        before = Some(seq);
+        documents.push(&mut out, seq.0 - old.base_seq.0, &document)?;
         derived.add(row, &document)?;
         let text = Analysis::of_text(schema.analyzer, &document.text);
         lengths.push(text.tokens);

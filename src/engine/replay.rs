@@ -69,6 +69,7 @@ impl Replay<'_, '_> {
         if landed && !self.version.active.is_empty() && !breaks(Rule::FreezeAtLanded) {
             self.freeze();
         }
+        self.check_numbers(effects).map_err(Error::InvalidArgument)?;
         for change in &effects.catalog {
             self.catalog.apply(change).map_err(Error::InvalidArgument)?;
             self.follow_derivation(change);
@@ -83,6 +84,26 @@ impl Replay<'_, '_> {
         }
         self.at.lsn = record.lsn;
         (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
+        Ok(())
+    }
+
+    /// Refuses numbers that were given before, or that the next commit would give again.
+    fn check_numbers(&self, effects: &CommitEffects) -> std::result::Result<(), String> {
+        let (before, next) = (self.at.next_seq, effects.next_seq);
+        if next < before || effects.next_incarnation < self.at.next_incarnation {
+            let incarnations = (self.at.next_incarnation, effects.next_incarnation);
+            return Err(format!(
+                "the next seq goes from {before} to {next}, the next incarnation from {} to {}",
+                incarnations.0, incarnations.1
+            ));
+        }
+        for collection in &effects.collections {
+            let rows = collection.rows.iter().map(|row| (row.seq, row.seq));
+            let landed = collection.landed.iter().map(|segment| (segment.base_seq, segment.last_seq));
+            if let Some((from, to)) = rows.chain(landed).find(|(from, to)| *from < before || *to >= next) {
+                return Err(format!("it stores seqs {from} to {to}; those from {before} to below {next} are its own"));
+            }
+        }
         Ok(())
     }
 

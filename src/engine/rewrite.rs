@@ -132,7 +132,7 @@ fn merge_rows(core: &Core, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> R
         let mut scanner = rooms.rows.scanner();
         for row in (0..input.rows()).filter(|&r| rooms.deaths.lives(r, plan.lsn)) {
             core.background.check_stop()?;
-            let seq = rooms.rows.seq(row)?;
+            let seq = rooms.rows.seq_after(row, entry.as_ref().filter(|_| new_row > 0).map(|e| e.last_seq))?;
             let entry = entry.get_or_insert_with(|| new_entry(seq, seq, u64::from(rows)));
             let mut document = scanner.document(row)?;
             documents.push(out, seq.0 - entry.base_seq.0, &document)?;

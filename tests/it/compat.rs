@@ -1,7 +1,7 @@
 //! Databases that earlier versions wrote, kept for ever: each is opened, read and written by the version at hand.
 //!
 //! `tests/fixtures/vMAJOR.MINOR/NAME/` holds the files of a database as that version of the format left them (BALLAST left out, which the
-//! format allows), `expected.json` with what it answered, and `expected.dump`. Once committed they are never changed; a new version adds
+//! format allows), `expected.json` with what it answered, and its `expected.dump`. Once committed they are never changed; a new version adds
 //! a folder: `TRIUNE_MAKE_FIXTURES=tests/fixtures/vMAJOR.MINOR cargo test --test it compat::`.
 //!
 //! | file | role |
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use triune::format::head::{FORMAT_MAJOR, FORMAT_MINOR};
 use triune::inspect::FileDescription;
 use triune::io::{FsDirectory, SimDirectory};
-use triune::{Database, Document, IoMode, Options};
+use triune::{Database, Document, IoMode, Options, maintenance};
 
 /// What stands beside the files of a database.
 const EXPECTED: [&str; 2] = ["expected.json", "expected.dump"];
@@ -55,9 +55,16 @@ impl Fixture {
     }
 
     fn assert_answers(&self, db: &Database, how: &str) {
+        assert!(dump(db) == std::fs::read(self.folder.join("expected.dump")).unwrap(), "{}, {how}: another dump", self.name);
         let difference = difference(&self.expected(), &answers(&db.snapshot()));
         assert!(difference.is_none(), "{}, {how}: {}", self.name, difference.unwrap_or_default());
     }
+}
+
+fn dump(db: &Database) -> Vec<u8> {
+    let mut dump = Vec::new();
+    maintenance::dump(&db.snapshot(), None, &mut dump).unwrap();
+    dump
 }
 
 fn files_of(folder: &Path) -> Files {
@@ -130,6 +137,17 @@ fn what_every_version_wrote_is_written_further() {
 }
 
 #[test]
+fn what_every_version_dumped_is_restored() {
+    for fixture in fixtures() {
+        let disk = SimDirectory::new();
+        let expected = std::fs::read(fixture.folder.join("expected.dump")).unwrap();
+        maintenance::restore_into(Arc::new(disk.clone()), options(IoMode::Mmap), expected.as_slice()).unwrap();
+        let db = Database::open_read_only_with(Arc::new(disk), options(IoMode::Mmap)).unwrap();
+        assert!(dump(&db) == expected, "{}: restored, it has another dump", fixture.name);
+    }
+}
+
+#[test]
 fn the_fixtures_hold_what_there_is_to_read() {
     let of = |name: &str| Fixture::read(root().join("v1.0").join(name));
     let kinds = |name: &str, kind: &str| of(name).files.keys().filter(|file| file.ends_with(kind)).count();
@@ -156,7 +174,7 @@ fn the_same_operations_give_the_same_answers() {
         let db = Database::open_read_only_with(Arc::new(disk), options(IoMode::Mmap)).unwrap();
         let mut found = answers(&db.snapshot());
         if let Some(folder) = &keep {
-            write(&folder.join(name), &files, &found);
+            write(&folder.join(name), &files, &found, &dump(&db));
         }
         let mut expected = Fixture::read(root().join(format!("v{FORMAT_MAJOR}.{FORMAT_MINOR}")).join(name)).expected();
         [&mut expected, &mut found].into_iter().for_each(without_times);
@@ -172,9 +190,10 @@ fn without_times(answers: &mut serde_json::Value) {
     }
 }
 
-fn write(folder: &Path, files: &Files, answers: &serde_json::Value) {
+fn write(folder: &Path, files: &Files, answers: &serde_json::Value, dump: &[u8]) {
     assert!(!folder.exists(), "{} is there: fixtures are never changed", folder.display());
     std::fs::create_dir_all(folder).unwrap();
     files.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
+    std::fs::write(folder.join("expected.dump"), dump).unwrap();
     std::fs::write(folder.join("expected.json"), serde_json::to_string_pretty(answers).unwrap() + "\n").unwrap();
 }

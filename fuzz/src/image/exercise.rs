@@ -4,7 +4,7 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::{
     Collection, Database, Document, Entity, Filter, IoMode, Legs, Metadata, Mode, Options, Patch, Relation, Rerank, Result, Schema, Scorer,
-    Search, Snapshot, WriteBatch, inspect,
+    Search, Snapshot, WriteBatch, inspect, maintenance,
 };
 
 /// Collections, documents, sources that are looked at one by one.
@@ -19,6 +19,7 @@ pub fn read_only(dir: &SimDirectory, io_mode: IoMode) {
     let before = dir.image_hash();
     if let Ok(db) = Database::open_read_only_with(Arc::new(dir.clone()), options(io_mode)) {
         ask(&db.snapshot());
+        let _ = maintenance::dump(&db.snapshot(), None, std::io::sink());
         let _ = (db.refresh(), db.close());
     }
     assert_eq!(dir.image_hash(), before, "reading only writes nothing");
@@ -34,13 +35,19 @@ pub fn describe(dir: &SimDirectory) {
         keys.dedup();
         assert_eq!(keys.len(), all, "the keys of {} are unique", file.name);
     }
+    let _ = inspect::fsck_directory(dir, &inspect::FsckOptions::level(3));
+    for name in dir.file_names() {
+        let _ = inspect::structures_directory(dir, &name);
+    }
+    if let Ok(survey) = inspect::salvage::Salvage::survey(dir) {
+        let _ = maintenance::write_salvaged(&survey, Arc::new(SimDirectory::new()), options(IoMode::Mmap));
+    }
     assert_eq!(dir.image_hash(), before, "looking at files writes nothing");
 }
 
-/// Opens for writing, asks everything, writes, merges, closes, and asks again.
+/// Opens for writing, writes, merges, closes, and asks everything before and after that.
 pub fn write(dir: &SimDirectory, io_mode: IoMode, compacting: bool) {
     let Ok(db) = Database::open_with(Arc::new(dir.clone()), options(io_mode)) else { return };
-    ask(&db.snapshot());
     let _ = change(&db);
     let _ = db.sync();
     let _ = db.checkpoint();
@@ -52,6 +59,9 @@ pub fn write(dir: &SimDirectory, io_mode: IoMode, compacting: bool) {
     let _ = db.close();
     if let Ok(db) = Database::open_with(Arc::new(dir.clone()), options(io_mode)) {
         ask(&db.snapshot());
+    }
+    if !compacting {
+        let _ = maintenance::rebuild_directory(Arc::new(dir.clone()), options(io_mode), None);
     }
 }
 

@@ -64,7 +64,9 @@ fn sound() -> &'static [Sound] {
         let databases = entries(&versions).into_iter().flat_map(|version| entries(&version));
         let read = |folder: std::path::PathBuf| {
             let names = entries(&folder).into_iter().map(|path| (name(&path), path));
-            let files = names.filter(|(name, _)| !name.starts_with("expected")).map(|(name, path)| (name, std::fs::read(path).expect("it is there")));
+            let files = names
+                .filter(|(name, _)| !name.starts_with("expected"))
+                .map(|(name, path)| (name, std::fs::read(path).expect("it is there")));
             let files: Files = files.collect();
             Sound { layout: Layout::of(&files), files }
         };

@@ -15,8 +15,11 @@ use triune::{
 /// Names and bytes of the files of a database, without BALLAST, which a writer makes again.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// Every fixture by its name, and what makes it.
-pub const FIXTURES: [(&str, fn() -> Files); 5] =
+/// What makes the files of a fixture.
+type Make = fn() -> Files;
+
+/// Every fixture by its name.
+pub const FIXTURES: [(&str, Make); 5] =
     [("empty", empty), ("one-document", one_document), ("everything", everything), ("torn-tail", torn_tail), ("killed", killed)];
 
 fn options() -> Options {
@@ -84,7 +87,7 @@ fn document(i: usize) -> Document {
         document = document.source(format!("файл-{}.md", i % 6));
     }
     match i % 5 {
-        0 => document.metadata(json(&format!(r#"{{"page":{i},"even":{},"tags":["a","b"]}}"#, i % 2 == 0))),
+        0 => document.metadata(json(&format!(r#"{{"page":{i},"even":{},"tags":["a","b"]}}"#, i.is_multiple_of(2)))),
         1 => document.metadata(json(&format!(r#"{{"page":{}.5,"nested":{{"x":null}},"file_hash":"h{}"}}"#, i, i % 2))),
         2 => document.entities(vec![Entity::new("Grace Hopper").kind("person"), Entity::new("COBOL").mentions(2)]).relations(vec![
             Relation::new("Grace Hopper", "COBOL").kind("designed").description("with others").weight(2.5),
