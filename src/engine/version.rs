@@ -50,6 +50,7 @@ impl Catalog {
         };
         match change {
             CatalogChange::Create { name, incarnation, schema } => {
+                self.expect_free(name, *incarnation)?;
                 self.insert(name.as_str().into(), CollectionInfo { incarnation: *incarnation, schema: schema.clone() });
             }
             CatalogChange::Drop { name, incarnation } => {
@@ -59,11 +60,13 @@ impl Catalog {
             CatalogChange::Clear { name, old, new } => {
                 let info = expect(self, name, *old)?;
                 self.remove(name);
+                self.expect_free(name, *new)?;
                 self.insert(name.as_str().into(), CollectionInfo { incarnation: *new, schema: info.schema.clone() });
             }
             CatalogChange::Rename { from, to, incarnation } => {
                 let info = expect(self, from, *incarnation)?;
                 self.remove(from);
+                self.expect_free(to, *incarnation)?;
                 self.insert(to.as_str().into(), CollectionInfo::clone(&info));
             }
             CatalogChange::Swap { a, b } => {
@@ -80,11 +83,25 @@ impl Catalog {
                 let (Some(name), Some(info)) = (name.clone(), info.cloned()) else {
                     return Err(format!("there is no collection of incarnation {incarnation}"));
                 };
+                if let Some(fixed) = info.schema.dimension.filter(|fixed| fixed != dimension) {
+                    return Err(format!("the vectors of collection {name:?} have {fixed} components, the change names {dimension}"));
+                }
                 let schema = Schema { dimension: Some(*dimension), ..info.schema.clone() };
                 self.insert(name, CollectionInfo { incarnation: *incarnation, schema });
             }
         }
         Ok(())
+    }
+
+    /// Whether a collection of this name and incarnation may be added.
+    fn expect_free(&self, name: &str, incarnation: Incarnation) -> Result<(), String> {
+        if let Some(info) = self.collections.get(name) {
+            return Err(format!("collection {name:?} is there already, as incarnation {}", info.incarnation));
+        }
+        match self.names.get(&incarnation) {
+            Some(other) => Err(format!("incarnation {incarnation} is that of collection {other:?} already")),
+            None => Ok(()),
+        }
     }
 }
 

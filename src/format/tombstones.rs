@@ -113,6 +113,9 @@ impl TombstonesHeader {
         if header.major.get() > TOMBSTONES_MAJOR {
             return Err(FormatError::newer(8, format!("tombstone format {} is newer than {TOMBSTONES_MAJOR}", header.major)));
         }
+        if header.major.get() == 0 {
+            return Err(FormatError::new(8, "there is no format of major version 0"));
+        }
         if header.database != database.0 {
             return Err(FormatError::new(16, format!("the database is {}, expected {database}", Uuid(header.database))));
         }

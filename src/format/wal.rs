@@ -147,6 +147,9 @@ impl WalHeader {
         if header.major.get() > WAL_MAJOR {
             return Err(FormatError::newer(8, format!("log format {} is newer than {WAL_MAJOR}", header.major)));
         }
+        if header.major.get() == 0 {
+            return Err(FormatError::new(8, "there is no format of major version 0"));
+        }
         if header.first_lsn.get() == 0 {
             return Err(FormatError::new(56, "the first lsn of a log is at least 1"));
         }
