@@ -6,7 +6,7 @@ import struct
 
 import roaring
 from manifest import once, schema
-from wire import (DIMENSION_MAX, GRAPH_BYTES_MAX, MASK64, METADATA_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX, Cursor, Newer, Record, finalise)
+from wire import (COUNTER_MAX, DIMENSION_MAX, GRAPH_BYTES_MAX, MASK64, METADATA_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX, Cursor, Newer, Record, finalise)
 
 GOLDEN = 0x9E3779B97F4A7C15
 SOURCE, METADATA, VECTOR, SOURCE_GIVEN, ENTITIES, RELATIONS = 1, 2, 4, 8, 16, 32
@@ -15,7 +15,7 @@ SOURCE, METADATA, VECTOR, SOURCE_GIVEN, ENTITIES, RELATIONS = 1, 2, 4, 8, 16, 32
 def read_commit(file, start, end, prefix):
     """Section 8.1."""
     c = Cursor(file, start, end, prefix)
-    commit = Record(time_ms=c.varint("time_ms"), next_seq=c.varint("next_seq"), next_incarnation=c.varint("next_incarnation"))
+    commit = Record(time_ms=c.varint("time_ms"), next_seq=c.varint("next_seq", COUNTER_MAX), next_incarnation=c.varint("next_incarnation", COUNTER_MAX))
     commit["catalog"] = [read_change(c) for _ in range(c.count("catalog"))]
     commit["collections"] = [read_effects(c) for _ in range(c.count("collections"))]
     c.finish("the payload")
@@ -26,34 +26,35 @@ def read_change(c):
     at = c.pos
     kind = c.u8("change")
     if kind == 1:
-        name, life = c.name("name"), c.varint("incarnation")
+        name, life = c.name("name"), c.varint("incarnation", COUNTER_MAX)
         body = c.bytes("schema", 65536)
         try:
             return Record(kind=kind, name=name, incarnation=life, schema=schema(c.file, at, json.loads(body.decode("utf-8"), object_pairs_hook=once)))
         except (ValueError, TypeError, AttributeError) as error:
             raise c.file.damage(at, f"schema: {error!r}") from None
     if kind == 2:
-        return Record(kind=kind, name=c.name("name"), incarnation=c.varint("incarnation"))
+        return Record(kind=kind, name=c.name("name"), incarnation=c.varint("incarnation", COUNTER_MAX))
     if kind == 3:
-        return Record(kind=kind, name=c.name("name"), old=c.varint("old incarnation"), new=c.varint("new incarnation"))
+        return Record(kind=kind, name=c.name("name"), old=c.varint("old incarnation", COUNTER_MAX), new=c.varint("new incarnation", COUNTER_MAX))
     if kind == 4:
-        return Record(kind=kind, name=c.name("name"), to=c.name("to"), incarnation=c.varint("incarnation"))
+        return Record(kind=kind, name=c.name("name"), to=c.name("to"), incarnation=c.varint("incarnation", COUNTER_MAX))
     if kind == 5:
         return Record(kind=kind, a=c.name("name"), b=c.name("name"))
     if kind == 6:
-        change = Record(kind=kind, incarnation=c.varint("incarnation"), dimension=c.varint("dimension", DIMENSION_MAX))
+        change = Record(kind=kind, incarnation=c.varint("incarnation", COUNTER_MAX), dimension=c.varint("dimension", DIMENSION_MAX))
         c.file.need(change.dimension >= 1, at, "dimension 0")
         return change
     raise Newer(c.file.name, at, f"change {kind}")
 
 
 def read_effects(c):
-    effects = Record(incarnation=c.varint("incarnation"))
+    effects = Record(incarnation=c.varint("incarnation", COUNTER_MAX))
     rows, seq = [], 0
     for i in range(c.count("rows", 4)):
-        step = c.varint("seq")
+        step = c.varint("seq", COUNTER_MAX)
         c.file.need(i == 0 or step >= 1, c.pos, "seqs do not ascend")
         seq += step
+        c.file.need(seq <= COUNTER_MAX, c.pos, f"seq {seq}")
         rows.append((seq, read_document(c)))
     landed = []
     for _ in range(c.count("landed", 13)):
@@ -61,6 +62,7 @@ def read_effects(c):
         s["crc"] = c.u32("crc")
         s.update((k, c.varint(k)) for k in ("base_seq", "last_seq", "rows", "vectors", "tokens", "content_hash"))
         s["tombstones"] = None
+        c.file.need(max(s.file, s.base_seq, s.last_seq) <= COUNTER_MAX, c.pos, "a landed segment's numbers")
         landed.append(s)
     effects.update(rows=rows, landed=landed, dead=[], dead_file=None)
     at = c.pos
@@ -72,7 +74,7 @@ def read_effects(c):
         effects["dead"] = roaring.read64(inner)
         c.pos = inner.pos
     elif kind == 2:
-        effects["dead_file"] = Record(file=c.varint("dead.file"), length=c.varint("dead.length"), crc=c.u32("dead.crc"), offset=64)
+        effects["dead_file"] = Record(file=c.varint("dead.file", COUNTER_MAX), length=c.varint("dead.length"), crc=c.u32("dead.crc"), offset=64)
     elif kind != 0:
         raise Newer(c.file.name, at, f"dying seqs of kind {kind}")
     return effects

@@ -1,6 +1,6 @@
 """HEAD and WITNESS (format-spec.md, sections 4 and 5)."""
 
-from wire import Damage, Layout, Newer, crc_with_zero
+from wire import COUNTER_MAX, Damage, Layout, Newer, crc_with_zero
 
 HEAD_MAGIC = b"TRIUNEHD"
 UNFINISHED_MAGIC = b"TRIUNEUF"
@@ -54,6 +54,8 @@ def choose(file):
     for i in found:
         if not newer(slots[i]):
             file.need(slots[i].major >= 1, i * SLOT_BYTES, "version 0 was never released")
+            counters = ("generation", "manifest_number", "applied_lsn", "wal_sequence", "durable_lsn")
+            file.need(all(slots[i][k] <= COUNTER_MAX for k in counters), i * SLOT_BYTES, "above what is counted")
             if slots[i].minor <= FORMAT_MINOR:
                 file.reserved_is_zero(slots[i], i * SLOT_BYTES, SLOT)
     return slot, index, slots[1 - index]
@@ -79,7 +81,7 @@ def witness(file):
         record = None
         if len(raw) == WITNESS.size and raw[:8] == WITNESS_MAGIC:
             record = file.read(at, WITNESS, f"record {i}", claim=False)
-            if crc_with_zero(raw, WITNESS.offsets["crc"]) != record.crc:
+            if crc_with_zero(raw, WITNESS.offsets["crc"]) != record.crc or record.durable_lsn > COUNTER_MAX:
                 record = None
         if record:
             file.claim_record(at, WITNESS, f"record {i}")

@@ -1,6 +1,6 @@
 """Logs: the header, the records, and what a log proves (format-spec.md, section 7)."""
 
-from wire import RECORD_BYTES_MAX, Layout, Newer, align, crc32, crc_with_zero
+from wire import COUNTER_MAX, RECORD_BYTES_MAX, Layout, Newer, align, crc32, crc_with_zero
 
 WAL_MAGIC = b"TRIUNEWL"
 WAL_MAJOR, WAL_MINOR = 1, 0
@@ -29,6 +29,7 @@ def read_header(file, database, claim=True):
     need(database in (None, h.database), 16, "of another database")
     need(database is None or file.name == f"w-{h.sequence:016x}.wal", 32, f"of sequence {h.sequence}")
     need(h.first_lsn >= 1, 56, "first_lsn is 0")
+    need(max(h.first_lsn, h.sequence) <= COUNTER_MAX, 32, "above what is counted")
     need(h.has_link in (0, 1), 64, "has_link")
     link = (h.link_id, h.link_sequence, h.link_last_lsn, h.link_end_offset)
     if h.has_link:
@@ -45,7 +46,7 @@ def valid_header(file, at, log_id):
     if at + RECORD.size > len(file):
         return None
     r = file.read(at, RECORD, "record", claim=False)
-    ok = r.magic == RECORD_MAGIC and r.self_offset == at and r.payload_length <= RECORD_BYTES_MAX and r.reserved == 0
+    ok = r.magic == RECORD_MAGIC and r.self_offset == at and r.payload_length <= RECORD_BYTES_MAX and r.reserved == 0 and max(r.lsn, r.durable_lsn) <= COUNTER_MAX
     return r if ok and crc32(file.data[at + 8:at + 48], log_id) == r.header_crc else None
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from wire import DIMENSION_MAX, NAME_BYTES_MAX, SEGMENT_ROWS_MAX, Layout, Newer, Record, crc32, crc_with_zero
+from wire import COUNTER_MAX, DIMENSION_MAX, NAME_BYTES_MAX, SEGMENT_ROWS_MAX, Layout, Newer, Record, crc32, crc_with_zero
 
 MANIFEST_MAGIC = b"TRIUNEMF"
 MANIFEST_MAJOR, MANIFEST_MINOR = 1, 0
@@ -55,21 +55,27 @@ class Body:
         self.file.need(ok, HEADER.size, f"{value!r} is no 64-bit number")
         return int(value)
 
+    def counter(self, value):
+        number = self.long(value)
+        self.file.need(number <= COUNTER_MAX, HEADER.size, f"{number} is above what is counted")
+        return number
+
     def short(self, value):
         self.file.need(type(value) is int and 0 <= value < 1 << 32, HEADER.size, f"{value!r} is no 32-bit number")
         return value
 
     def manifest(self, o):
-        return Record(applied_lsn=self.long(o["applied_lsn"]), next_seq=self.long(o["next_seq"]),
-                      next_incarnation=self.long(o["next_incarnation"]), collections=[self.collection(c) for c in o["collections"]])
+        return Record(applied_lsn=self.counter(o["applied_lsn"]), next_seq=self.counter(o["next_seq"]),
+                      next_incarnation=self.counter(o["next_incarnation"]), collections=[self.collection(c) for c in o["collections"]])
 
     def collection(self, o):
-        numbers = {k: self.long(o[k]) for k in ("incarnation", "documents", "vectors", "tokens")}
+        numbers = {k: self.long(o[k]) for k in ("documents", "vectors", "tokens")} | {"incarnation": self.counter(o["incarnation"])}
         return Record(numbers, name=o["name"], schema=schema(self.file, HEADER.size, o["schema"]),
                       segments=[self.segment(s) for s in o["segments"]])
 
     def segment(self, o):
         numbers = {k: self.long(o[k]) for k in ("file", "offset", "length", "base_seq", "last_seq", "rows", "vectors", "tokens", "content_hash")}
+        numbers |= {k: self.counter(o[k]) for k in ("file", "base_seq", "last_seq")}
         dead = o.get("tombstones")
         return Record(numbers, crc=self.short(o["crc"]), tombstones=self.tombstones(dead) if dead is not None else None)
 

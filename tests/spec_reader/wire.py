@@ -238,6 +238,7 @@ class Cursor:
         self.file.need(self.pos == self.end, self.pos, f"{self.prefix}: {self.end - self.pos} bytes after {what}")
 
 
+COUNTER_MAX = (1 << 63) - 1
 NAME_BYTES_MAX = 1024
 METADATA_BYTES_MAX = 1 << 20
 TEXT_BYTES_MAX = 64 << 20
