@@ -6,7 +6,7 @@ use triune::maintenance::{BackupOptions, backup};
 
 pub(crate) fn run(args: &BackupArgs, out: &mut Out) -> Outcome<()> {
     let options = BackupOptions { link: args.link, link_from: args.link_from.clone(), verify: args.verify };
-    let report = backup(&args.database, &args.destination, &options)?;
+    let report = backup(&args.database, &args.destination, &options).map_err(super::taken)?;
     if out.json() {
         return out.object(&serde_json::json!({
             "lsn": report.lsn.0,

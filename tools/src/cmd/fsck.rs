@@ -143,7 +143,7 @@ fn print(args: &FsckArgs, report: &FsckReport, out: &mut Out) -> Outcome<()> {
             format!("derived damage: {looked}; nothing stored is lost. Make the indexes again with `triune rebuild {path}`")
         }
         Some(Severity::Primary) => {
-            format!("primary damage: {looked}. Nothing was changed. Restore a backup, or save what is whole with `triune salvage {path} --out NEW`")
+            format!("primary damage: {looked}. Nothing was changed. Restore a backup, or save what is whole with `triune salvage {path} --out {path}.saved`")
         }
     })
 }

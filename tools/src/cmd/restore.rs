@@ -11,7 +11,7 @@ pub(crate) fn run(args: &RestoreArgs, out: &mut Out) -> Outcome<()> {
         "-" => Box::new(BufReader::with_capacity(1 << 20, std::io::stdin())),
         file => Box::new(BufReader::with_capacity(1 << 20, File::open(file).map_err(|e| Failure::file(file, &e))?)),
     };
-    let report = restore(&args.database, input)?;
+    let report = restore(&args.database, input).map_err(super::taken)?;
     if out.json() {
         return out.object(&serde_json::json!({ "collections": report.collections, "documents": report.documents }));
     }

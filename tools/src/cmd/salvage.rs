@@ -4,14 +4,22 @@ use crate::args::SalvageArgs;
 use crate::output::{Counted, Failure, Out, Outcome};
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use triune::ErrorCode;
 use triune::maintenance::{Loss, salvage};
 
 pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
-    let report = salvage(&args.database, &args.out, args.accept_loss)?;
+    let report = salvage(&args.database, &args.out, args.accept_loss).map_err(|error| {
+        let busy = error.code() == ErrorCode::Locked;
+        super::taken(error).reworded(|message| if busy { format!("{message} ({})", writer(&args.database)) } else { message })
+    })?;
     match &args.ledger {
         Some(path) => to_file(&report.ledger, path)?,
-        None => report.ledger.iter().try_for_each(|loss| out.object(loss))?,
+        None => match report.ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()) {
+            // What is lost decides the status, also when nobody reads the ledger to its end.
+            Err(Failure::OutputClosed) => {}
+            told => told?,
+        },
     }
     if !report.made {
         let saved = Counted(report.documents, "document");
@@ -38,7 +46,13 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     ))
 }
 
-fn to_file(ledger: &[Loss], path: &std::path::Path) -> Outcome<()> {
+/// Who writes to the database, as it says itself.
+fn writer(database: &Path) -> String {
+    let said = std::fs::read_to_string(database.join("LOCK")).unwrap_or_default();
+    if said.trim().is_empty() { "its pid is not known".into() } else { format!("the writer is {}", said.trim()) }
+}
+
+fn to_file(ledger: &[Loss], path: &Path) -> Outcome<()> {
     let write = || -> std::io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         for loss in ledger {

@@ -97,6 +97,15 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
             Counted(n.tokens, "token"),
             Counted(n.segments, "segment")
         ))?;
+        if let Some(pairs) = n.cooccurrences {
+            out.line(format_args!(
+                "{name}: {}, {}, {}, {} of entities in common documents",
+                if n.entities == 1 { "1 entity".to_string() } else { format!("{} entities", n.entities) },
+                Counted(n.mentions, "mention"),
+                Counted(n.relations, "relation"),
+                Counted(pairs, "pair")
+            ))?;
+        }
     }
     if let Some(w) = &report.health {
         out.line(format_args!(

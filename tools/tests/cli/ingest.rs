@@ -210,8 +210,9 @@ fn the_metadata_says_where_a_chunk_comes_from() {
     case.write("long.txt", "word ".repeat(300));
     case.ingest(&[]).ok();
     let documents = case.documents();
+    let origin = case.root().join("a/b.txt").canonicalize().expect("the file is there");
     let of_b = json!({
-        "file_name": "b.txt", "file_path": "a/b.txt", "file_hash": "900150983cd24fb0d6963f7d28e17f72",
+        "file_name": "b.txt", "file_path": "a/b.txt", "file_origin": text(&origin), "file_hash": "900150983cd24fb0d6963f7d28e17f72",
         "chunk_index": 0, "total_chunks": 1, "source_type": "text",
     });
     assert_eq!((&documents["a/b.txt#0"]["metadata"], &documents["a/b.txt#0"]["source"]), (&of_b, &json!("a/b.txt")));
@@ -505,6 +506,33 @@ fn files_given_directly_and_several_roots() {
     let run = case.db.run("ingest", &["--json", "--prune", "--prefix", "y", text(&y)]).ok();
     assert_eq!(fates(&run), pairs(&[("y/one.txt", "unchanged"), ("y/two.txt", "removed")]));
     assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["one.txt#0", "two.txt#0", "y/one.txt#0"]);
+}
+
+#[test]
+fn a_file_of_another_folder_does_not_take_a_name_silently() {
+    let case = Case::new();
+    let (one, two) = (case.write("x/todo.txt", "from x"), case.write("y/todo.txt", "from y"));
+    let (x, y, z) = (case.root().join("x"), case.root().join("y"), case.root().join("z"));
+    case.db.run("ingest", &[text(&x)]).ok();
+    let before = case.state();
+    let run = case.db.run("ingest", &["--json", text(&y)]);
+    assert_eq!((run.status, fates(&run)), (1, pairs(&[("todo.txt", "passed-over")])));
+    for words in [text(&one), text(&two), "--prefix", "--force", "what is stored of it stays"] {
+        assert!(reason(&run, "todo.txt").contains(words), "{words}: {}", run.stdout);
+    }
+    assert!(before == case.state(), "nothing was changed");
+
+    // The same file with other content is replaced, and so is another one on request.
+    case.write("x/todo.txt", "from x again");
+    assert_eq!(fates(&case.db.run("ingest", &["--json", text(&x)]).ok()), pairs(&[("todo.txt", "replaced")]));
+    assert_eq!(fates(&case.db.run("ingest", &["--json", "--force", text(&y)]).ok()), pairs(&[("todo.txt", "replaced")]));
+    assert_eq!(case.texts(), pairs(&[("todo.txt#0", "from y")]));
+
+    // A folder that was moved with all it holds is the same as before.
+    fs::rename(&y, &z).expect("a folder can be moved");
+    let run = case.db.run("ingest", &["--json", text(&z)]).ok();
+    assert_eq!(fates(&run), pairs(&[("todo.txt", "unchanged")]));
+    assert!(!run.stderr.contains("todo.txt"), "{}", run.stderr);
 }
 
 #[test]

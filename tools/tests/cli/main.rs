@@ -10,6 +10,7 @@
 //! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
 //! | `maintenance.rs` | dump and restore, backup, rebuild, salvage, upgrade |
+//! | `readme.rs` | the commands of the README |
 //! | `search.rs` | one question and many |
 //! | `status.rs` | exit statuses and the form of errors |
 
@@ -21,6 +22,7 @@ mod graph;
 mod ingest;
 mod load;
 mod maintenance;
+mod readme;
 mod search;
 mod status;
 mod support;
