@@ -135,3 +135,51 @@ fn an_upgrade_says_that_there_is_nothing_to_do() {
     assert!(said.contains("file format 1.0") && said.contains("nothing to do"), "{said}");
     assert_eq!(db.run("upgrade", &["--json"]).ok().objects()[0]["changed"], false);
 }
+
+#[test]
+fn a_loss_keeps_its_status_when_nobody_reads_the_ledger() {
+    let db = filled();
+    flip(&largest_segments(&db.path()), 70);
+    let new = beside(&db, "new");
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let output = db.command("salvage", &["--out", text(&new)]).stdout(writer).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(13), "{said}");
+    assert!(said.contains("--accept-loss") && !exists(&new), "{said}");
+}
+
+#[test]
+fn errors_are_sentences_that_name_what_to_do_here() {
+    let db = filled();
+    let (path, dump) = (db.path(), beside(&db, "db.dump"));
+    db.run("dump", &["--out", text(&dump)]).ok();
+    let other = beside(&db, "other");
+    triune(&["create", text(&other)]).ok();
+    for args in [&["backup", text(&path), text(&other)], &["restore", text(&other), text(&dump)]] {
+        let run = triune(args).refused(11, "AlreadyExists", &["there is a database in ", "Name a new directory"]);
+        assert!(!run.stderr.contains("Open it"), "{}", run.stderr);
+    }
+    db.run("salvage", &["--out", text(&other)]).refused(11, "AlreadyExists", &["Name a new directory"]);
+    let run = db.run("create", &[]).refused(11, "AlreadyExists", &["collection \"main\" exists already. Nothing was changed; "]);
+    assert_eq!(run.stderr.matches("othing ").count(), 1, "{}", run.stderr);
+    for (command, args) in [("collections", &["drop", "absent"][..]), ("dump", &["--collection", "absent"])] {
+        let run = db.run(command, args).refused(10, "NotFound", &["there is no collection \"absent\""]);
+        assert!(!run.stderr.contains("create"), "{}", run.stderr);
+    }
+    flip(&largest_segments(&path), 70);
+    let named = format!("`triune salvage {} --out {}.saved`", text(&path), text(&path));
+    db.run("rebuild", &[]).refused(13, "Corrupt", &[&named]);
+}
+
+#[test]
+fn salvage_beside_a_writer_names_its_pid() {
+    let db = filled();
+    let mut writer = db.command("load", &["-"]).stdin(Stdio::piped()).spawn().expect("the binary starts");
+    while db.run("put", &["{\"id\":\"x\"}"]).status != 12 {
+        std::thread::yield_now();
+    }
+    let pid = format!("pid {}", writer.id());
+    db.run("salvage", &["--out", text(&beside(&db, "new"))]).refused(12, "Locked", &[&pid]);
+    writer.kill().and_then(|()| writer.wait()).expect("the child ends");
+}
