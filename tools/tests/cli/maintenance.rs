@@ -2,7 +2,7 @@
 
 use crate::support::{Db, command, exists, triune, triune_with};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -175,10 +175,11 @@ fn errors_are_sentences_that_name_what_to_do_here() {
 #[test]
 fn salvage_beside_a_writer_names_its_pid() {
     let db = filled();
-    let mut writer = db.command("load", &["-"]).stdin(Stdio::piped()).spawn().expect("the binary starts");
-    while db.run("put", &["{\"id\":\"x\"}"]).status != 12 {
-        std::thread::yield_now();
-    }
+    let mut writer = db.command("load", &["-", "--json", "--batch", "1"]).stdin(Stdio::piped()).spawn().expect("the binary starts");
+    let stdin = writer.stdin.as_mut().expect("stdin is a pipe");
+    stdin.write_all(b"{\"id\":\"x\"}\n").expect("the load reads");
+    // It answers once it has committed, and waits for more.
+    writer.stdout.as_mut().expect("stdout is a pipe").read_exact(&mut [0; 8]).expect("the load answers");
     let pid = format!("pid {}", writer.id());
     db.run("salvage", &["--out", text(&beside(&db, "new"))]).refused(12, "Locked", &[&pid]);
     writer.kill().and_then(|()| writer.wait()).expect("the child ends");
