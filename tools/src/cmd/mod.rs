@@ -44,6 +44,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
             let (database, saved) = (quoted(&path.display().to_string()), quoted(&format!("{}.saved", path.display())));
             message
                 .replace("`triune fsck DB`", &format!("`triune fsck {database}`"))
+                .replace("`triune rebuild DB`", &format!("`triune rebuild {database}`"))
                 .replace("`triune salvage DB --out NEW`", &format!("`triune salvage {database} --out {saved}`"))
         })
     })
