@@ -143,8 +143,8 @@ pub enum Error {
     Locked(String),
     /// A file is damaged.
     #[error(
-        "corrupt: {0}. Nothing was changed. `triune fsck DB` says what is damaged; restore a backup, or save what is whole with \
-         `triune salvage DB --out NEW`"
+        "corrupt: {0}. Nothing was changed. `triune fsck DB` says what is damaged: indexes alone are made again by `triune rebuild DB`; else \
+         restore a backup, or save what is whole with `triune salvage DB --out NEW`"
     )]
     Corrupt(Corruption),
     /// A file needs a newer program.

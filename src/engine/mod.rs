@@ -67,7 +67,7 @@ pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 
 use crate::document::{Document, Patch};
 use crate::error::{Error, Result};
-use crate::io::{Directory, FsDirectory};
+use crate::io::{Directory, FsDirectory, database_above};
 use crate::options::{Durability, Options, Schema};
 use background::Damage;
 use batch::Staged;
@@ -107,8 +107,7 @@ pub struct Database {
 impl Database {
     /// Creates a database in a new or empty directory and opens it. A directory that holds one is `AlreadyExists`; nothing is changed then.
     pub fn create(path: impl AsRef<Path>) -> Result<Database> {
-        let dir = FsDirectory::create(path.as_ref()).map_err(|e| Error::io(format!("creating {}", path.as_ref().display()), e))?;
-        Database::create_with(Arc::new(dir), Options::default())
+        Database::create_with(Arc::new(new_directory(path.as_ref())?), Options::default())
     }
 
     /// As [`Database::create`], in any directory and with options.
@@ -352,6 +351,17 @@ impl Drop for Database {
         drop(w);
         *self.core.lock.lock() = None;
     }
+}
+
+/// The directory in which a database is to be made; it may be there, and empty.
+pub(crate) fn new_directory(path: &Path) -> Result<FsDirectory> {
+    if let Some(database) = database_above(path) {
+        let (path, database) = (path.display(), database.display());
+        return Err(Error::InvalidArgument(format!(
+            "{path} lies inside the database {database}; nothing was made. Name a directory beside it"
+        )));
+    }
+    FsDirectory::create(path).map_err(|e| Error::io(format!("creating {}", path.display()), e))
 }
 
 /// An existing directory.

@@ -17,7 +17,7 @@ use crate::format::manifest::{Manifest, SegmentEntry, TombstoneEntry};
 use crate::format::segment::SECTION_DERIVED;
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
-use crate::io::names::FileName;
+use crate::io::names::{self, FileName};
 use crate::manifest::{Publisher, write_manifest};
 use crate::memtable::{Analysis, Totals};
 use crate::options::{IoMode, Options, Schema};
@@ -64,6 +64,7 @@ pub(crate) fn rebuild(dir: &Arc<dyn Directory>, options: Options, only: Option<&
 /// Rebuilds what the manifest names; whether the log names segments besides.
 fn pass(dir: &Arc<dyn Directory>, only: Option<&str>) -> Result<(RebuildReport, bool)> {
     refuse_missing(dir.as_ref())?;
+    restore_lock(dir.as_ref())?;
     let _lock = take_lock(dir.as_ref())?;
     let state = read_state(dir.as_ref(), true)?;
     let landed = super::verify::parts_of(&Manifest::default(), &state.recovered.records)?.iter().any(NamedPart::is_segment);
@@ -157,6 +158,16 @@ fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> R
     let part = TombstonesPart { offset: t.offset, length: t.length, crc: t.crc };
     let rows = u32::try_from(entry.rows).unwrap_or(u32::MAX);
     TombstonesReader::open(dir, database, t.file)?.tombstones(part, rows).map(|(dead, _)| dead)
+}
+
+/// Makes LOCK when it is missing. Its content means nothing, and no writer opens without it.
+fn restore_lock(dir: &dyn Directory) -> Result<()> {
+    let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    if present.iter().any(|name| name == names::LOCK) {
+        return Ok(());
+    }
+    super::create::make(dir, names::LOCK, b"")?;
+    dir.sync().map_err(|e| Error::io("syncing the database directory", e))
 }
 
 /// What to do when rebuilding cannot help.

@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::names;
 use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, mmap, unsupported};
 
 #[cfg(not(unix))]
@@ -42,6 +43,23 @@ pub struct FsDirectory {
     path: PathBuf,
     /// The opened directory itself: what `sync` is asked of.
     handle: OsFile,
+}
+
+/// The directory of a database that `path` would lie in, if it would: one above it that holds HEAD and LOCK. What is put there is in the
+/// way of the database, which may remove files with names like its own.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("db");
+/// # triune::Database::create(&path)?.close()?;
+/// assert!(triune::io::database_above(path.join("backup")).is_some());
+/// assert!(triune::io::database_above(dir.path().join("backup")).is_none());
+/// # Ok::<(), triune::Error>(())
+/// ```
+pub fn database_above(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let above = path.as_ref().ancestors().skip(1).map(|a| if a.as_os_str().is_empty() { Path::new(".") } else { a });
+    let real = fs::canonicalize(above.into_iter().find(|a| a.exists())?).ok()?;
+    real.ancestors().find(|a| [names::HEAD, names::LOCK].iter().all(|name| a.join(name).is_file())).map(Path::to_path_buf)
 }
 
 impl FsDirectory {

@@ -22,7 +22,7 @@ pub mod mmap;
 pub mod names;
 pub mod sim;
 
-pub use fs::FsDirectory;
+pub use fs::{FsDirectory, database_above};
 pub use sim::SimDirectory;
 
 use std::fmt;

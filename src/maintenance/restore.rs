@@ -2,6 +2,7 @@
 
 use super::dump::hex;
 use crate::document::StoredDocument;
+use crate::engine::new_directory;
 use crate::engine::restore::Restorer;
 use crate::error::{Error, Result};
 use crate::format::FormatError;
@@ -80,7 +81,7 @@ pub fn restore_into(dir: Arc<dyn Directory>, options: Options, input: impl BufRe
 /// Lets `make` fill the directory `path`. One that had to be made for it goes again when that fails.
 pub(super) fn in_new_directory<T>(path: &Path, make: impl FnOnce(Arc<dyn Directory>) -> Result<T>) -> Result<T> {
     let absent = FsDirectory::open(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
-    let dir = FsDirectory::create(path).map_err(|e| Error::io(format!("creating {}", path.display()), e))?;
+    let dir = new_directory(path)?;
     let result = make(Arc::new(dir));
     if result.is_err()
         && absent

@@ -257,3 +257,33 @@ fn a_backup_that_was_written_to_lends_only_what_is_the_same() {
     assert!(report.unwrap().linked_files > 0);
     assert_eq!(dump_of_disk(&dest), ours);
 }
+
+#[test]
+fn nothing_is_made_inside_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let db = Database::create(&path).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.close().unwrap();
+    let before = files_of(&path);
+    let inside = |name: &str| path.join("deeper").join(name);
+    let refused = [
+        backup(&path, inside("backup"), &BackupOptions::default()).unwrap_err(),
+        triune::maintenance::restore(inside("restored"), &b""[..]).unwrap_err(),
+        triune::maintenance::salvage(&path, inside("saved"), true).unwrap_err(),
+        Database::create(path.join("database")).unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.code(), ErrorCode::InvalidArgument, "{error}");
+        assert!(error.to_string().contains("lies inside the database"), "{error}");
+    }
+    assert_eq!(files_of(&path), before);
+    backup(&path, folder.path().join("backup"), &BackupOptions::default()).unwrap();
+}
+
+fn files_of(path: &std::path::Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let read = |e: std::io::Result<std::fs::DirEntry>| e.map(|e| (e.file_name(), std::fs::read(e.path()).unwrap_or_default())).unwrap();
+    let mut files: Vec<_> = std::fs::read_dir(path).unwrap().map(read).collect();
+    files.sort();
+    files
+}

@@ -124,3 +124,15 @@ fn a_rebuild_cut_short_anywhere_leaves_the_old_state_or_the_new_one() {
         }
     }
 }
+
+#[test]
+fn a_missing_lock_is_made_again() {
+    let disk = closed();
+    let before = dump_of_disk(&disk);
+    triune::io::Directory::unlink(&disk, "LOCK").unwrap();
+    assert_eq!(Database::open_with(Arc::new(disk.clone()), options()).unwrap_err().code(), ErrorCode::Corrupt);
+    rebuild(&disk, None).unwrap();
+    assert_eq!(dump_of_disk(&disk), before);
+    open(&disk).close().unwrap();
+    assert_sound(&disk);
+}

@@ -35,6 +35,11 @@ pub(crate) fn run(args: &DumpArgs, out: &mut Out) -> Outcome<()> {
 
 /// Writes a new file and syncs it; a part of a dump is removed again.
 fn to_file(snapshot: &Snapshot, names: Option<&[String]>, path: &Path) -> Outcome<DumpReport> {
+    if let Some(database) = triune::io::database_above(path) {
+        let message =
+            format!("{} lies inside the database {}; nothing was written. Name a file beside it", path.display(), database.display());
+        return Err(Failure::Refused { code: ErrorCode::InvalidArgument, message });
+    }
     let file = File::create_new(path).map_err(|e| {
         if e.kind() == ErrorKind::AlreadyExists {
             let message = format!("{} exists; nothing was written. Name a new file", path.display());
