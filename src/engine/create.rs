@@ -154,10 +154,16 @@ pub(super) fn present(dir: &dyn Directory) -> Result<Vec<String>> {
 /// Removes what an earlier making left, and makes LOCK, of which the new lock is returned: everything is made anew, since nobody knows which
 /// pages and names of it are on the disk. The caller holds the old lock, and goes on holding it.
 fn start_over(dir: &dyn Directory) -> Result<LockGuard> {
-    for name in present(dir)?.into_iter().filter(|n| ours(n)) {
-        dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by what was cut short here"), e))?;
+    let (marks, others): (Vec<_>, Vec<_>) =
+        present(dir)?.into_iter().filter(|n| ours(n)).partition(|n| [names::HEAD, names::LOCK].contains(&n.as_str()));
+    // HEAD carries the mark of what was cut short, so it goes when the names of all others are gone for good: whenever this is cut short in
+    // its turn, what is left says what it is.
+    for names in [others, marks] {
+        for name in &names {
+            dir.unlink(name).map_err(|e| Error::io(format!("removing {name}, left by what was cut short here"), e))?;
+        }
+        dir.sync().map_err(|e| Error::io("syncing the directory", e))?;
     }
-    dir.sync().map_err(|e| Error::io("syncing the directory", e))?;
     make(dir, names::LOCK, b"")?;
     take_lock(dir)
 }

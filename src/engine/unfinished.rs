@@ -56,9 +56,9 @@ impl Unfinished {
 pub(crate) fn abandon(dir: &dyn Directory) {
     let Ok(mut names) = present(dir) else { return };
     names.retain(|name| ours(name));
-    names.sort_by_key(|name| [names::HEAD, names::LOCK].iter().position(|last| last == name));
-    for name in names {
-        if dir.unlink(&name).is_err() {
+    let (marks, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| [names::HEAD, names::LOCK].contains(&name.as_str()));
+    for names in [others, marks] {
+        if names.iter().any(|name| dir.unlink(name).is_err()) || dir.sync().is_err() {
             return;
         }
     }

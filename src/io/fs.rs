@@ -9,7 +9,7 @@
 
 use std::fs::{self, File as OsFile, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,10 +70,11 @@ impl FsDirectory {
     pub fn open(path: impl AsRef<Path>) -> Result<FsDirectory> {
         let given = path.as_ref().to_path_buf();
         let path = fs::canonicalize(&given)?;
-        let handle = OsFile::open(&path)?;
-        if !handle.metadata()?.is_dir() {
+        // Asked before it is opened: opening a pipe would wait for somebody who writes to it.
+        if !fs::metadata(&path)?.is_dir() {
             return Err(Error::new(ErrorKind::NotADirectory, format!("{} is not a directory", given.display())));
         }
+        let handle = OsFile::open(&path)?;
         Ok(FsDirectory { given, path, handle })
     }
 
@@ -117,7 +118,11 @@ impl FsDirectory {
     }
 
     fn open_file(&self, name: &str, options: &OpenOptions) -> Result<Arc<dyn File>> {
-        let file = options.open(self.file_path(name)?)?;
+        // Opening a pipe for reading waits for somebody who writes to it, unless it is told not to.
+        let file = options.clone().custom_flags(libc::O_NONBLOCK).open(self.file_path(name)?)?;
+        if !file.metadata()?.is_file() {
+            return Err(Error::new(ErrorKind::InvalidInput, format!("{name} is not a regular file")));
+        }
         Ok(Arc::new(FsFile { file, name: name.to_owned() }))
     }
 }
@@ -187,7 +192,7 @@ impl Directory for FsDirectory {
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
         let path = self.file_path(name)?;
         // An exclusive lock needs a writable handle on network file systems; a shared one must work on a read-only medium.
-        let file = OpenOptions::new().read(true).write(mode == LockMode::Exclusive).open(path)?;
+        let file = OpenOptions::new().read(true).write(mode == LockMode::Exclusive).custom_flags(libc::O_NONBLOCK).open(path)?;
         loop {
             let locked = match mode {
                 LockMode::Shared => file.try_lock_shared(),

@@ -59,7 +59,9 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
-            alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
+            alike: view.other.as_ref().is_some_and(|other| {
+                other.generation.next() == view.chosen.generation && same_but_for_generation(other, &view.chosen)
+            }),
             settled: false,
             poisoned: false,
         })
@@ -77,7 +79,10 @@ impl Publisher {
     }
 
     /// A writer's first write: nothing may rest on pages that were never synced. Writes the chosen slot again, byte for byte in its own
-    /// place, and syncs; when the other slot is invalid, writes it there instead, with the next generation. Once done, does nothing.
+    /// place, and syncs; when the other slot is invalid, writes it there instead, with the next generation but one. Once done, does nothing.
+    ///
+    /// A gap between the generations tells that the older slot was not known to be synced when the younger one was written: a kill here may
+    /// leave both unsynced.
     pub fn settle(&mut self) -> Result<()> {
         if self.settled {
             return Ok(());
@@ -86,7 +91,7 @@ impl Publisher {
         if self.other_valid && !breaks(Rule::SettleInPlace) {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
-            self.write_other(&self.current.clone())?;
+            self.write_other(&self.current.clone(), 2)?;
         }
         self.settled = true;
         Ok(())
@@ -98,16 +103,16 @@ impl Publisher {
     pub fn publish(&mut self, next: &HeadState) -> Result<Generation> {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
-        self.write_other(next)?;
+        self.write_other(next, 1)?;
         if breaks(Rule::BothSlots) {
             self.alike = true;
             return Ok(self.current.generation);
         }
-        self.write_other(next)?;
+        self.write_other(next, 1)?;
         Ok(self.current.generation)
     }
 
-    /// Whether both slots say the same. Then one of them was synced, since the second of a publish is written after the first was synced.
+    /// Whether both slots say the same and one of them was synced: the second of a publish is written after the first was synced.
     pub fn is_even(&self) -> bool {
         self.alike
     }
@@ -130,9 +135,9 @@ impl Publisher {
         &self.current
     }
 
-    /// Writes `state` with the next generation into the slot that does not hold the current one, syncs, and makes it the current one.
-    fn write_other(&mut self, state: &HeadState) -> Result<()> {
-        let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
+    /// Writes `state` with the generation `step` on into the slot that does not hold the current one, syncs, and makes it the current one.
+    fn write_other(&mut self, state: &HeadState, step: u64) -> Result<()> {
+        let state = HeadState { generation: Generation(self.current.generation.0 + step), ..state.clone() };
         let bytes = Box::new(HeadSlot::encode(&state, self.bytes.compatible.get()));
         let slot = 1 - self.slot;
         self.alike = false;

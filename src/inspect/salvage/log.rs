@@ -87,15 +87,23 @@ fn sequence(name: &str) -> Option<u64> {
 fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uuid>) -> Result<Log> {
     let mut found = Log::default();
     let Ok(Some(mut log)) = LogFile::open(dir, number) else { return Ok(found) };
+    // A sound header of another log is no damaged one: the log of this name is missing.
+    let mut another = false;
     match log.header() {
-        Ok(header) if header.sequence.get() == number && database.is_none_or(|uuid| uuid.0 == header.database) => {
+        Ok(header)
+            if header.sequence.get() == number
+                && database.is_none_or(|uuid| uuid.0 == header.database)
+                && id.is_none_or(|id| id.0 == header.id) =>
+        {
             found.header = Some(header);
         }
         Err(e @ Error::UnsupportedVersion(_)) => return Err(e),
-        Ok(_) | Err(_) => {}
+        Ok(_) => another = true,
+        Err(_) => {}
     }
     let Some(id) = found.header.map(|h| Uuid(h.id)).or(id) else { return Ok(found) };
-    found.searched = log.bytes(0, WAL_HEADER_BYTES as u64).is_ok_and(|b| b.len() == WAL_HEADER_BYTES && b.iter().any(|&b| b != 0));
+    found.searched =
+        !another && log.bytes(0, WAL_HEADER_BYTES as u64).is_ok_and(|b| b.len() == WAL_HEADER_BYTES && b.iter().any(|&b| b != 0));
     let mut at = WAL_HEADER_BYTES as u64;
     while at < log.len {
         let (base, end) = (at, (at + STEP_BYTES).min(log.len));

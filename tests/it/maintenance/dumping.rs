@@ -213,3 +213,37 @@ fn a_failing_disk_leaves_no_database_or_says_that_it_may_have() {
     }
     assert!(unknown > 0);
 }
+
+#[test]
+fn a_restore_cut_short_twice_is_still_refused_by_name() {
+    let db = Database::create_with(Arc::new(SimDirectory::new()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.put("main", (0..30).map(|i| Document::new(format!("d{i}")).text("some words here and there")).collect()).unwrap();
+    let text = dump_of(&db);
+    let small = || Options { memtable_bytes: 4_000, ..options() };
+    let again = |disk: &SimDirectory| restore_into(Arc::new(disk.clone()), small(), text.as_slice());
+    let whole = SimDirectory::newly_made();
+    again(&whole).unwrap();
+    let mut judged = 0;
+    for n in [whole.operations() / 2, whole.operations() - 8] {
+        let first = SimDirectory::newly_made();
+        first.crash_at(n, triune::io::sim::CrashMode::Before);
+        again(&first).unwrap_err();
+        let first = first.after_kill();
+        assert!(first.file_names().len() > 4, "files of every kind are left: {:?}", first.file_names());
+        // As many as there are files to remove, and some.
+        for m in 0..first.file_names().len() + 6 {
+            let disk = first.snapshot();
+            disk.crash_at(disk.operations() + m, triune::io::sim::CrashMode::During);
+            again(&disk).unwrap_err();
+            for image in disk.survivor_images(12).chain([disk.after_kill()]) {
+                let error = Database::open_with(Arc::new(image.clone()), options()).unwrap_err();
+                assert_eq!(error.code(), ErrorCode::NotFound, "{n}, {m}: {error} with {:?}", image.file_names());
+                again(&image).unwrap();
+                assert_eq!(dump_of_disk(&image), text, "{n}, {m}");
+                judged += 1;
+            }
+        }
+    }
+    assert!(judged > 50, "{judged}");
+}

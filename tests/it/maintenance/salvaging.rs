@@ -8,7 +8,7 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
 use triune::maintenance::{Loss, LossKind, Salvage, salvage, write_salvaged};
-use triune::{Database, ErrorCode};
+use triune::{Database, Document, ErrorCode};
 
 /// Each document of a dump, by collection and id, as its line.
 type Documents = BTreeMap<(String, String), serde_json::Value>;
@@ -251,4 +251,20 @@ fn nothing_is_made_of_a_loss_that_is_not_accepted() {
     let writer = Database::create(scratch.path().join("busy")).unwrap();
     assert_eq!(salvage(scratch.path().join("busy"), scratch.path().join("x"), false).unwrap_err().code(), ErrorCode::Locked);
     writer.close().unwrap();
+}
+
+#[test]
+fn a_log_of_another_time_under_the_name_of_the_active_one_is_a_missing_log() {
+    let (disk, db) = fixture();
+    let old = copy(&disk);
+    db.checkpoint().unwrap();
+    db.put("main", vec![Document::new("late").text("after the rotation")]).unwrap();
+    drop(db);
+    let log = |disk: &SimDirectory| disk.file_names().into_iter().filter(|n| n.ends_with(".wal")).next_back().unwrap();
+    let (active, earlier) = (log(&disk), log(&old));
+    assert_ne!(active, earlier, "a checkpoint starts another log");
+    disk.write_file(&active, old.read_file(&earlier).unwrap());
+    disk.remove_file("WITNESS");
+    let (_, ledger) = saved(&disk, "another log under the name of the active one");
+    assert!(ledger.iter().any(|loss| loss.kind == LossKind::Commits), "what the log held may be lost: {ledger:?}");
 }

@@ -9,6 +9,9 @@ use triune::ErrorCode;
 use triune::maintenance::{Loss, salvage};
 
 pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
+    if let Some(path) = &args.ledger {
+        refuse_ledger(path)?;
+    }
     let report = salvage(&args.database, &args.out, args.accept_loss).map_err(|error| {
         let busy = error.code() == ErrorCode::Locked;
         super::taken(error).reworded(|message| if busy { format!("{message} ({})", writer(&args.database)) } else { message })
@@ -54,7 +57,7 @@ fn writer(database: &Path) -> String {
 
 fn to_file(ledger: &[Loss], path: &Path) -> Outcome<()> {
     let write = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = BufWriter::new(File::create_new(path)?);
         for loss in ledger {
             serde_json::to_writer(&mut file, loss)?;
             file.write_all(b"\n")?;
@@ -62,4 +65,18 @@ fn to_file(ledger: &[Loss], path: &Path) -> Outcome<()> {
         file.flush()
     };
     write().map_err(|e| Failure::file(path.display(), &e))
+}
+
+/// A ledger is a new file, and none inside a database: not the one that is to be saved either.
+fn refuse_ledger(path: &std::path::Path) -> Outcome<()> {
+    if let Some(database) = triune::io::database_above(path) {
+        let message =
+            format!("{} lies inside the database {}; nothing was made. Name a file beside it", path.display(), database.display());
+        return Err(Failure::Refused { code: ErrorCode::InvalidArgument, message });
+    }
+    if path.exists() {
+        let message = format!("{} exists; nothing was made. Name a new file for the ledger", path.display());
+        return Err(Failure::Refused { code: ErrorCode::AlreadyExists, message });
+    }
+    Ok(())
 }
