@@ -260,7 +260,7 @@ fn a_log_of_another_time_under_the_name_of_the_active_one_is_a_missing_log() {
     db.checkpoint().unwrap();
     db.put("main", vec![Document::new("late").text("after the rotation")]).unwrap();
     drop(db);
-    let log = |disk: &SimDirectory| disk.file_names().into_iter().filter(|n| n.ends_with(".wal")).next_back().unwrap();
+    let log = |disk: &SimDirectory| disk.file_names().into_iter().rfind(|n| n.ends_with(".wal")).unwrap();
     let (active, earlier) = (log(&disk), log(&old));
     assert_ne!(active, earlier, "a checkpoint starts another log");
     disk.write_file(&active, old.read_file(&earlier).unwrap());
