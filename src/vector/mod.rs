@@ -14,6 +14,7 @@
 //!
 //! The bytes are in `crate::format::vectors`. Spec §12.
 
+pub mod hnsw;
 pub mod kernel;
 
 mod builder;

@@ -16,6 +16,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
+pub mod walk;
 
 use std::sync::OnceLock;
 

@@ -1,0 +1,96 @@
+//! Kernels that steer walks through a graph: many rows against one query, approximately, as fast as memory gives.
+//!
+//! What they return orders candidates and is never shown; the canonical kernel scores what is.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod portable;
+
+use std::sync::OnceLock;
+
+/// Codes that are compared at once; a row of codes and a query are padded to a multiple of it.
+pub const BLOCK: usize = 32;
+/// Rows of codes begin at multiples of it: a cache line.
+pub const ROW_ALIGN: usize = 64;
+/// Bytes at the end of a row: its scale and its bias, two f32.
+pub const META_BYTES: usize = 8;
+
+/// Rows of codes, one after another: codes, padding, scale, bias.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeRows<'a> {
+    /// All rows.
+    pub bytes: &'a [u8],
+    /// Bytes of each.
+    pub stride: usize,
+}
+
+/// A query for rows of codes. The distance of a row is `base + bias + scale x factor x (sum of code x byte - offset)`.
+#[derive(Debug, Clone, Default)]
+pub struct CodeQuery {
+    /// Signed bytes, padded with zeros to a multiple of [`BLOCK`].
+    pub bytes: Vec<i8>,
+    /// What a row's scale is multiplied with.
+    pub factor: f32,
+    /// 64 times the sum of the bytes.
+    pub offset: i32,
+    /// What is added to every distance.
+    pub base: f32,
+}
+
+/// Writes scale and bias to the end of a row.
+pub fn set_meta(row: &mut [u8], scale: f32, bias: f32) {
+    let at = row.len() - META_BYTES;
+    row[at..at + 4].copy_from_slice(&scale.to_le_bytes());
+    row[at + 4..].copy_from_slice(&bias.to_le_bytes());
+}
+
+/// Scale and bias of a row.
+#[inline]
+pub fn meta(row: &[u8]) -> (f32, f32) {
+    let [.., a, b, c, d, e, f, g, h] = *row else { return (0.0, 0.0) };
+    (f32::from_le_bytes([a, b, c, d]), f32::from_le_bytes([e, f, g, h]))
+}
+
+type Codes = fn(&CodeQuery, CodeRows<'_>, &[u32], &mut [f32]);
+type Floats = fn(&[f32], &[f32], &[u32], &mut [f32]);
+
+struct Kernels {
+    codes: Codes,
+    floats: Floats,
+}
+
+fn kernels() -> &'static Kernels {
+    static CHOSEN: OnceLock<Kernels> = OnceLock::new();
+    CHOSEN.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = avx2::detect() {
+            return avx2;
+        }
+        portable::KERNELS
+    })
+}
+
+/// The distances of rows of codes from a query.
+///
+/// # Panics
+/// When `points` and `out` differ in length, a row lies beyond the bytes, or the query is longer than a row.
+#[inline]
+pub fn code_distances(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut [f32]) {
+    assert_eq!(points.len(), out.len(), "a distance a point");
+    assert!(query.bytes.len().is_multiple_of(BLOCK) && query.bytes.len() + META_BYTES <= rows.stride, "a query is as long as a row");
+    let rows_there = rows.bytes.len() / rows.stride;
+    assert!(points.iter().all(|&p| (p as usize) < rows_there), "every point has a row");
+    (kernels().codes)(query, rows, points, out);
+}
+
+/// The negative inner products of a query with vectors.
+///
+/// # Panics
+/// When `points` and `out` differ in length, the query is empty, or a vector lies beyond `rows`.
+#[inline]
+pub fn negative_dots(query: &[f32], rows: &[f32], points: &[u32], out: &mut [f32]) {
+    assert_eq!(points.len(), out.len(), "a distance a point");
+    let rows_there = rows.len() / query.len();
+    assert!(points.iter().all(|&p| (p as usize) < rows_there), "every point has a row");
+    (kernels().floats)(query, rows, points, out);
+}
