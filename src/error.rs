@@ -126,7 +126,7 @@ impl fmt::Display for Corruption {
 /// | --- | --- |
 /// | `NotFound`, `AlreadyExists`, `SchemaMismatch`, `EmbedderMismatch`, `InvalidArgument`, `DuplicateId`, `LimitExceeded`, `ReadOnly` | mend the call |
 /// | `Locked`, `DiskFull`, `Interrupted` | mend the circumstances and try again |
-/// | `Corrupt`, `UnsupportedVersion` | keep the files; look at them with `triune inspect` |
+/// | `Corrupt`, `UnsupportedVersion` | keep the files; `triune fsck` says what is damaged |
 /// | `OutcomeUnknown`, `Poisoned` | reopen the database: that decides what was committed |
 /// | `Io` | read the cause |
 #[derive(Debug, thiserror::Error)]
@@ -142,7 +142,10 @@ pub enum Error {
     #[error("locked: {0}")]
     Locked(String),
     /// A file is damaged.
-    #[error("corrupt: {0}. Nothing was changed. Look at it with `triune inspect`, and restore the file from a backup")]
+    #[error(
+        "corrupt: {0}. Nothing was changed. `triune fsck DB` says what is damaged: indexes alone are made again by `triune rebuild DB`; else \
+         restore a backup, or save what is whole with `triune salvage DB --out NEW`"
+    )]
     Corrupt(Corruption),
     /// A file needs a newer program.
     #[error("unsupported version: {0}")]
@@ -223,6 +226,29 @@ impl Error {
             return Error::DiskFull(format!("{context}: {source}"));
         }
         Error::Io { context, source }
+    }
+
+    /// This error with what stands in spite of it.
+    pub(crate) fn noting(self, note: &str) -> Error {
+        let add = |what: String| format!("{what} ({note})");
+        match self {
+            Error::NotFound(s) => Error::NotFound(add(s)),
+            Error::AlreadyExists(s) => Error::AlreadyExists(add(s)),
+            Error::Locked(s) => Error::Locked(add(s)),
+            Error::Corrupt(c) => Error::Corrupt(Corruption { what: add(c.what), ..c }),
+            Error::UnsupportedVersion(s) => Error::UnsupportedVersion(add(s)),
+            Error::SchemaMismatch(s) => Error::SchemaMismatch(add(s)),
+            Error::EmbedderMismatch(s) => Error::EmbedderMismatch(add(s)),
+            Error::InvalidArgument(s) => Error::InvalidArgument(add(s)),
+            Error::DuplicateId(s) => Error::DuplicateId(add(s)),
+            Error::LimitExceeded(s) => Error::LimitExceeded(add(s)),
+            Error::ReadOnly(s) => Error::ReadOnly(add(s)),
+            Error::DiskFull(s) => Error::DiskFull(add(s)),
+            Error::OutcomeUnknown(s) => Error::OutcomeUnknown(add(s)),
+            Error::Poisoned(s) => Error::Poisoned(add(s)),
+            Error::Interrupted(s) => Error::Interrupted(add(s)),
+            Error::Io { context, source } => Error::Io { context: add(context), source },
+        }
     }
 
     /// A copy for another waiter of the same group of commits. An `Io` source is rebuilt from its kind and text.

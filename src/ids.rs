@@ -1,5 +1,6 @@
 //! Numbers with a meaning: one newtype each, so that none is mistaken for another.
 
+use crate::options::limits::COUNTER_MAX;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +33,8 @@ macro_rules! number {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
-                text.parse().map($name).map_err(|_| serde::de::Error::custom(format!("{text:?} is not a 64-bit number")))
+                let number = text.parse().ok().filter(|n| *n <= COUNTER_MAX).map($name);
+                number.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not a number of 0 to {COUNTER_MAX}")))
             }
         }
     };

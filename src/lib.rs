@@ -26,7 +26,7 @@
 //!
 //! Read in this order: [`Database`] (open, commit, close), [`WriteBatch`] (what a commit may do), [`Snapshot`] and [`Collection`] (reading),
 //! [`Search`] (asking), [`Error`] (what can go wrong, and what to do then). [`io::Directory`] is where files live; [`inspect`] looks at
-//! them when opening refuses.
+//! them when opening refuses; [`maintenance`] dumps, restores, backs up and repairs.
 
 // Without `internals` the rooms are private, and what only tests, fuzz targets and benches use of them is not used at all.
 #![cfg_attr(
@@ -61,12 +61,14 @@ pub mod filter;
 pub mod ids;
 pub mod inspect;
 pub mod io;
+pub mod maintenance;
 pub mod options;
 pub mod ranking;
 pub mod retrieval;
 rooms! { docstore format graph manifest memtable metadata segment text tombstones unicode vector wal }
 
 pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
+pub use engine::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;

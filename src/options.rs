@@ -18,6 +18,8 @@ pub mod limits {
     pub const TEXT_BYTES_MAX: usize = 64 << 20;
     /// Bytes of one document's entities and relations: their names, types and descriptions, and 32 for each of them.
     pub const GRAPH_BYTES_MAX: usize = 4 << 20;
+    /// The greatest lsn, seq, incarnation, generation or number of a file. None comes near it; damage behind a sound checksum may.
+    pub const COUNTER_MAX: u64 = (1 << 63) - 1;
     /// Components of a vector.
     pub const DIMENSION_MAX: usize = 65_535;
     /// Hits that one search may ask for.

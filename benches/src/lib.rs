@@ -56,6 +56,11 @@ impl Timings {
         result
     }
 
+    /// Adds what was measured elsewhere.
+    pub fn push(&mut self, duration: Duration) {
+        self.0.push(duration);
+    }
+
     /// The middle one, in milliseconds.
     pub fn median_ms(&self) -> f64 {
         self.quantile_ms(0.5)

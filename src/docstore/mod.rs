@@ -12,10 +12,12 @@
 //! | `builder.rs` | [`RowsBuilder`]: documents in, sections out |
 //! | `reader.rs` | [`RowsReader`]: single rows, by row, id or seq |
 //! | `scan.rs` | [`RowsScanner`]: documents in ascending order, a block at a time |
+//! | `salvage.rs` | what is left of damaged rows |
 //! | `sources.rs` | sources and their rows |
 
 mod builder;
 mod reader;
+pub(crate) mod salvage;
 mod scan;
 mod sources;
 

@@ -177,6 +177,21 @@ impl RowsReader {
         }
     }
 
+    /// As [`RowsReader::seq`], of a row whose seq has to be above `before`, that of the row before it. O(1).
+    ///
+    /// # Errors
+    /// `Corrupt` as well when it is not.
+    pub fn seq_after(&self, row: u32, before: Option<Seq>) -> Result<Seq> {
+        let seq = self.seq(row)?;
+        match before.filter(|before| seq <= *before) {
+            None => Ok(seq),
+            Some(before) => {
+                let what = format!("row {row} has seq {seq}, the row before it {before}");
+                Err(self.inner.seqs.corrupt(self.inner.seq_width.range(row).start, what))
+            }
+        }
+    }
+
     /// The row with this seq. O(log rows).
     pub fn row_of_seq(&self, seq: Seq) -> Result<Option<u32>> {
         let Some(wanted) = seq.0.checked_sub(self.inner.base.0) else { return Ok(None) };
@@ -239,6 +254,11 @@ impl RowsReader {
     /// How many blocks there are.
     pub(super) fn blocks(&self) -> u64 {
         self.inner.doc_index.items()
+    }
+
+    /// The index of blocks.
+    pub(super) fn index_section(&self) -> &Section {
+        &self.inner.doc_index
     }
 
     /// Reads and decompresses a block.

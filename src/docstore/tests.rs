@@ -148,6 +148,18 @@ fn rows_fill_blocks_of_sixteen_kibibytes_and_any_order_reads_right() {
 }
 
 #[test]
+fn a_seq_out_of_order_is_damage_where_order_is_asked_for() -> Result<()> {
+    let rows = [(3, document("a", "", None, None)), (5, document("b", "", None, None))];
+    let (bytes, summary) = build(&rows)?;
+    let reader = open(bytes, summary, Mode::Mapped)?;
+    let (first, second) = (reader.seq_after(0, None)?, reader.seq(1)?);
+    assert_eq!(reader.seq_after(1, Some(first))?, second);
+    let refused = reader.seq_after(0, Some(second)).expect_err("it is not above the one before");
+    assert!(matches!(&refused, Error::Corrupt(c) if c.what.contains("the row before it")), "{refused}");
+    Ok(())
+}
+
+#[test]
 fn find_all_stops_when_told_to() {
     let (bytes, summary) = build(&sample()).expect("builds");
     let reader = open(bytes, summary, Mode::Mapped).expect("opens");

@@ -1,12 +1,17 @@
-//! The thread that flushes and merges, and what commits do when there is none.
+//! The threads that flush and merge, and that sync by intervals; and what commits do when there are none.
 
 use super::core::Core;
-use super::policy;
+use super::events;
+use super::health::BackgroundError;
+use super::merge::Plan;
+use super::policy::{self, Field};
 use crate::error::{Error, Result};
+use crate::ids::Incarnation;
 use parking_lot::{Condvar, Mutex};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,10 +30,18 @@ pub(crate) struct Background {
     wake: Condvar,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread that keeps the intervals: a long merge must not make it late. Started with the first promise.
+    syncer: Mutex<Option<JoinHandle<()>>>,
+    sync_called: Mutex<bool>,
+    sync_wake: Condvar,
+    core: OnceLock<Weak<Core>>,
     /// The shortest interval within which a commit was promised to be synced, if one was.
     interval: Mutex<Option<Duration>>,
-    /// Why the last background work failed; the next commit or `health` tells.
+    /// Why the last background work failed, until somebody takes it.
     last_error: Mutex<Option<Error>>,
+    /// The same for `health`, until all background work was done once.
+    last_failure: Mutex<Option<BackgroundError>>,
+    failures: AtomicU64,
 }
 
 impl Background {
@@ -44,9 +57,66 @@ impl Background {
         if shortest.is_none_or(|shortest| interval < shortest) {
             *shortest = Some(interval);
             drop(shortest);
+            self.start_syncer();
             // The thread may be in a longer sleep.
-            self.call();
+            self.call_syncer();
         }
+    }
+
+    fn call_syncer(&self) {
+        *self.sync_called.lock() = true;
+        self.sync_wake.notify_one();
+    }
+
+    /// Starts the thread that keeps the intervals, if there is to be one. Without it the other one does so, between two merges.
+    fn start_syncer(&self) {
+        let mut syncer = self.syncer.lock();
+        let Some(core) = self.core.get().filter(|_| syncer.is_none()).cloned() else { return };
+        let run = move || {
+            while let Some(core) = core.upgrade() {
+                let background = &core.background;
+                if background.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let synced = catch_unwind(AssertUnwindSafe(|| core.sync_promised()));
+                let synced = synced.unwrap_or_else(|_| Err(core.writer.lock().poison("a sync in the background panicked".into())));
+                synced.unwrap_or_else(|e| background.failed(e));
+                let waiting = core.clone();
+                drop(core);
+                let background = &waiting.background;
+                wait(&background.sync_called, &background.sync_wake, background.pause());
+            }
+        };
+        match std::thread::Builder::new().name("triune-sync".into()).spawn(run) {
+            Ok(thread) => *syncer = Some(thread),
+            Err(e) => self.failed(Error::io("starting the thread that syncs", e)),
+        }
+    }
+
+    /// Keeps a failure that no caller is told of.
+    pub(crate) fn failed(&self, error: Error) {
+        events::failed_in_background(&error);
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        *self.last_failure.lock() = Some(BackgroundError::now(&error));
+        *self.last_error.lock() = Some(error);
+    }
+
+    /// Carries out work. When it says that nothing is left, and nothing failed on the way, the failures before it are over.
+    fn attempt(&self, work: impl FnOnce() -> Result<bool>) {
+        let before = self.failures.load(Ordering::Relaxed);
+        match work() {
+            Ok(done) => {
+                if done && self.failures.load(Ordering::Relaxed) == before {
+                    *self.last_failure.lock() = None;
+                }
+            }
+            Err(e) => self.failed(e),
+        }
+    }
+
+    /// The last failure since all work was done.
+    pub(crate) fn last_failure(&self) -> Option<BackgroundError> {
+        self.last_failure.lock().clone()
     }
 
     fn pause(&self) -> Duration {
@@ -65,8 +135,10 @@ impl Background {
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.call();
-        if let Some(thread) = self.thread.lock().take() {
-            // The thread catches panics; whatever ends it all the same must not keep a database from closing.
+        self.call_syncer();
+        let threads = [self.thread.lock().take(), self.syncer.lock().take()];
+        for thread in threads.into_iter().flatten() {
+            // The threads catch panics; whatever ends one all the same must not keep a database from closing.
             let _ = thread.join();
         }
         self.stop.store(false, Ordering::Relaxed);
@@ -76,13 +148,28 @@ impl Background {
     pub(crate) fn take_error(&self) -> Option<Error> {
         self.last_error.lock().take()
     }
+}
 
-    fn wait(&self, at_most: Duration) {
-        let mut called = self.called.lock();
-        if !*called {
-            self.wake.wait_for(&mut called, at_most);
-        }
-        *called = false;
+/// Sleeps until called, or for `at_most`.
+fn wait(called: &Mutex<bool>, wake: &Condvar, at_most: Duration) {
+    let mut called = called.lock();
+    if !*called {
+        wake.wait_for(&mut called, at_most);
+    }
+    *called = false;
+}
+
+/// Collections that a series of merges found damaged, and the first damage.
+#[derive(Debug, Default)]
+pub(crate) struct Damage {
+    collections: BTreeSet<Incarnation>,
+    first: Option<Error>,
+}
+
+impl Damage {
+    /// The first damage as an error, once everything else is done.
+    pub(crate) fn into_result(self) -> Result<()> {
+        self.first.map_or(Ok(()), Err)
     }
 }
 
@@ -90,21 +177,20 @@ impl Core {
     /// Starts the thread.
     pub(crate) fn start_background(self: &Arc<Core>) -> Result<()> {
         let core = Arc::downgrade(self);
+        let _ = self.background.core.set(core.clone());
         let run = move || {
             while let Some(core) = core.upgrade() {
                 if core.background.stop.load(Ordering::Relaxed) {
                     return;
                 }
                 // A panic stops the writer: a checkpoint or merge may have been left halfway. The thread goes on, so that closing finds it.
-                let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
-                let done =
-                    done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())));
-                if let Err(e) = done {
-                    *core.background.last_error.lock() = Some(e);
-                }
+                core.background.attempt(|| {
+                    let done = catch_unwind(AssertUnwindSafe(|| core.background_work()));
+                    done.unwrap_or_else(|_| Err(core.writer.lock().poison("a checkpoint or merge in the background panicked".into())))
+                });
                 let waiting = core.clone();
                 drop(core);
-                waiting.background.wait(waiting.background.pause());
+                wait(&waiting.background.called, &waiting.background.wake, IDLE);
             }
         };
         let thread = std::thread::Builder::new().name("triune".into()).spawn(run);
@@ -112,8 +198,8 @@ impl Core {
         Ok(())
     }
 
-    /// What is due now: an interval's sync, flushes, merges.
-    fn background_work(&self) -> Result<()> {
+    /// Syncs what was committed since the last sync, when a commit was promised one.
+    fn sync_promised(&self) -> Result<()> {
         if self.background.interval.lock().is_some() {
             let mut w = self.writer.lock();
             if w.poisoned.is_none() && w.wal.as_ref().is_some_and(|wal| wal.unsynced_bytes() > 0) {
@@ -121,53 +207,91 @@ impl Core {
                 self.witness(&mut w);
             }
         }
+        Ok(())
+    }
+
+    /// Lets a panic stop the writer before it goes on to the caller: nobody knows what was left halfway.
+    pub(crate) fn guarded<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
+        catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
+            self.writer.lock().poison(what.into());
+            resume_unwind(panic)
+        })
+    }
+
+    /// What is due now: flushes, merges, garbage that had to wait. Whether all of it is done.
+    fn background_work(&self) -> Result<bool> {
         if self.writer.lock().poisoned.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         {
             let _maintenance = self.maintenance.lock();
             self.flush_frozen()?;
         }
-        while !self.background.stop.load(Ordering::Relaxed) && self.merge_due()? {
+        let mut damage = Damage::default();
+        while !self.background.stop.load(Ordering::Relaxed) && self.merge_due(&mut damage)? {
             let _maintenance = self.maintenance.lock();
             self.flush_frozen()?;
         }
-        Ok(())
+        if self.files.is_waiting() {
+            let _maintenance = self.maintenance.lock();
+            self.collect_garbage_or_tell();
+        }
+        damage.into_result().map(|()| true)
     }
 
-    /// Carries out one merge that is due. False when none was.
-    pub(crate) fn merge_due(&self) -> Result<bool> {
+    /// Carries out a pass of merges that are due. False when none was.
+    pub(crate) fn merge_due(&self, damage: &mut Damage) -> Result<bool> {
         let _merging = self.merging.lock();
+        match self.merge_pass(damage, |field| policy::due(field, self.options.merge_fan_in)) {
+            Err(Error::Interrupted(_)) => Ok(false),
+            other => other,
+        }
+    }
+
+    /// Carries out the plans that `choose` finds now. False when it finds none. The caller holds `merging`.
+    pub(crate) fn merge_pass(&self, damage: &mut Damage, choose: impl FnOnce(Field<'_>) -> Vec<Plan>) -> Result<bool> {
         let (version, catalog) = {
             let w = self.writer.lock();
             (w.version.clone(), w.catalog.clone())
         };
-        match policy::due(&version, &catalog, self.options.merge_fan_in) {
-            Some(plan) => match self.merge(&plan) {
-                Err(Error::Interrupted(_)) => Ok(false),
-                other => other,
-            },
-            None => Ok(false),
+        let plans = choose(Field { version: &version, catalog: &catalog, skip: &damage.collections });
+        if plans.is_empty() {
+            return Ok(false);
         }
+        // Plans whose inputs were gone are none the next time: there may be others.
+        for (incarnation, error) in self.merge(&plans)?.damaged {
+            damage.collections.insert(incarnation);
+            damage.first.get_or_insert(error);
+        }
+        Ok(true)
     }
 
     /// After a commit: freeze a full memtable, and let the thread flush it, or flush it here when there is no thread or it lags behind.
     pub(crate) fn after_commit(&self) {
+        // What is published says enough: the writer's lock would keep the next group waiting.
         let (full, waiting) = {
-            let w = self.writer.lock();
-            let log_bytes = w.wal.as_ref().map_or(0, |wal| wal.end_offset());
-            let full = w.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes;
-            (full && self.writable(&w).is_ok(), w.version.frozen.len())
+            let shown = self.published.read();
+            let log_bytes = self.log_bytes.load(Ordering::Relaxed);
+            (shown.version.active.bytes() >= self.options.memtable_bytes || log_bytes >= self.options.wal_bytes, shown.version.frozen.len())
         };
         // A landed batch freezes what was before it, however little that was.
         let left = waiting > 0 && !self.options.background;
         if !full && !left {
             return;
         }
-        let result = if left && !full {
+        if self.writable(&self.writer.lock()).is_err() {
+            return;
+        }
+        // The commit itself is durable and was answered; what went wrong here is told by the next call that needs it done, and by `health`.
+        self.background.attempt(|| self.guarded("a checkpoint or merge panicked", || self.relieve(full, left, waiting)));
+    }
+
+    /// Freezes, flushes or merges what [`Core::after_commit`] found. Whether all of it is done.
+    fn relieve(&self, full: bool, left: bool, waiting: usize) -> Result<bool> {
+        if left && !full {
             // Whoever holds it is flushing or publishing; a commit does not wait for that only to look for what is left. The next one looks again.
-            let Some(_maintenance) = self.maintenance.try_lock() else { return };
-            self.flush_frozen()
+            let Some(_maintenance) = self.maintenance.try_lock() else { return Ok(false) };
+            self.flush_frozen().map(|()| true)
         } else if self.options.background && waiting == 0 {
             let mut w = self.writer.lock();
             let again = w.wal.as_ref().is_some_and(|wal| wal.end_offset() >= self.options.wal_bytes)
@@ -175,13 +299,13 @@ impl Core {
             let result = if again && w.version.frozen.is_empty() { self.freeze(&mut w) } else { Ok(()) };
             drop(w);
             self.background.call();
-            result
+            result.map(|()| false)
         } else {
-            self.checkpoint().and_then(|()| if self.options.background { Ok(()) } else { self.merge_all_due() })
-        };
-        // The commit itself is durable and was answered; what went wrong here is told by the next call that needs it done.
-        if let Err(e) = result {
-            *self.background.last_error.lock() = Some(e);
+            self.checkpoint()?;
+            if self.options.background {
+                return Ok(false);
+            }
+            self.merge_all_due().map(|()| true)
         }
     }
 
@@ -196,8 +320,10 @@ impl Core {
         self.flush_frozen()
     }
 
-    fn merge_all_due(&self) -> Result<()> {
-        while self.merge_due()? {}
-        Ok(())
+    /// Carries out merges until none is due. Collections with damaged files are passed over; the first damage is the error, at the end.
+    pub(crate) fn merge_all_due(&self) -> Result<()> {
+        let mut damage = Damage::default();
+        while self.merge_due(&mut damage)? {}
+        damage.into_result()
     }
 }

@@ -3,22 +3,22 @@
 //! Files are written, synced and read back; then the manifest is; then HEAD names it, which is the moment the checkpoint exists; then memory
 //! follows. An error before HEAD leaves everything as it was; one while HEAD is written leaves the outcome unknown and stops the writer.
 
+use super::buried::Tombstones;
 use super::core::{Core, Writer};
+use super::events::{self, Timer};
 use super::files::NewFile;
 use super::flush::{self, Flushed};
-use super::frequencies;
 use super::segments::{SegmentFile, SegmentHandle};
 use super::version::{CollectionInfo, CollectionSegments, Frozen, Version};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
-use crate::format::manifest::{CollectionEntry, Manifest, SegmentEntry, TombstoneEntry};
+use crate::format::manifest::{CollectionEntry, Manifest, SegmentEntry};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn};
 use crate::io::names::FileName;
 use crate::manifest::{self, write_manifest};
 use crate::memtable::Totals;
-use crate::tombstones::{TombstonesPart, TombstonesWriter};
 use crate::wal::WalWriter;
-use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,11 +36,17 @@ impl Core {
     /// Brings everything committed so far into segments. On a full disk the spare room is given for it, since it frees logs and files.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let _maintenance = self.maintenance.lock();
-        let result = self.checkpoint_once();
+        self.with_spare_room(|| self.checkpoint_once())
+    }
+
+    /// Tries once more with the room of the ballast when the disk is full: what is done here frees logs and files. The caller holds
+    /// `maintenance`.
+    fn with_spare_room(&self, act: impl Fn() -> Result<()>) -> Result<()> {
+        let result = act();
         if !matches!(result, Err(Error::DiskFull(_))) || self.writer.lock().poisoned.is_some() || !self.give_up_ballast() {
             return result;
         }
-        self.checkpoint_once().inspect_err(|_| self.refill_ballast())
+        act().inspect_err(|_| self.refill_ballast())
     }
 
     fn checkpoint_once(&self) -> Result<()> {
@@ -53,7 +59,7 @@ impl Core {
                 self.freeze(&mut w)?;
             }
         }
-        self.flush_frozen()
+        self.flush_once()
     }
 
     /// The end of a recovery: what was replayed goes into fresh, synced files, named together with a new log.
@@ -70,7 +76,9 @@ impl Core {
             version.frozen.push(Arc::new(Frozen { memtable, last_lsn, catalog, next_seq, next_incarnation }));
         }
         // What earlier recoveries left when they were killed goes first: on a full disk this one may need the room.
-        self.collect_garbage()?;
+        if !breaks(Rule::OrphansFirst) {
+            self.collect_garbage()?;
+        }
         let prepared = self.prepare()?.expect("a memtable was just frozen");
         let mut w = self.writer.lock();
         let sequence = self.files.next_number();
@@ -106,8 +114,13 @@ impl Core {
         Ok(())
     }
 
-    /// Flushes every frozen memtable. The caller holds `maintenance`.
+    /// Flushes every frozen memtable, with the spare room when the disk is full. The caller holds `maintenance`.
     pub(crate) fn flush_frozen(&self) -> Result<()> {
+        self.with_spare_room(|| self.flush_once())
+    }
+
+    fn flush_once(&self) -> Result<()> {
+        let _span = events::checkpoint_span();
         match self.prepare()? {
             Some(prepared) => self.install(prepared, None),
             None => Ok(()),
@@ -149,9 +162,23 @@ impl Core {
         for frozen in &version.frozen {
             self.flush_one(frozen, last.last_lsn, &live, prepared)?;
         }
-        let mut tombstones = Tombstones { core: self, lsn: last.last_lsn, writer: None };
+        let mut tombstones = Tombstones::new(self, last.last_lsn);
+        tombstones.rewrite_stale_files(version);
+        let stored: BTreeMap<Incarnation, &CollectionEntry> = version.manifest.collections.iter().map(|c| (c.incarnation, c)).collect();
+        let mut fresh: BTreeMap<Incarnation, Vec<SegmentEntry>> = BTreeMap::new();
+        for (f, _) in &prepared.flushed {
+            fresh.entry(f.incarnation).or_default().push(f.entry.clone());
+        }
         for (name, info) in &last.catalog.collections {
-            let entry = collection_entry(version, name, info, last.last_lsn, prepared, &mut tombstones)?;
+            let before = stored.get(&info.incarnation).copied();
+            let mut entry = match before {
+                Some(before) => CollectionEntry { name: name.to_string(), schema: info.schema.clone(), ..before.clone() },
+                None => CollectionEntry::empty(&**name, info.incarnation, info.schema.clone()),
+            };
+            entry.segments = segments_now(version, info, before, &mut prepared.vanished, &mut tombstones)?;
+            entry.segments.extend(fresh.remove(&info.incarnation).unwrap_or_default());
+            entry.segments.sort_by_key(|s| s.base_seq);
+            count(&mut entry, version.parts(info.incarnation, last.last_lsn).totals(), last.last_lsn)?;
             prepared.manifest.collections.push(entry);
         }
         tombstones.finish()?;
@@ -163,6 +190,7 @@ impl Core {
     }
 
     fn flush_one(&self, frozen: &Frozen, lsn: Lsn, live: &BTreeSet<Incarnation>, prepared: &mut Prepared) -> Result<()> {
+        let timer = Timer::start();
         let any = frozen.memtable.collections().iter().any(|(i, m)| live.contains(i) && m.totals(lsn).documents > 0);
         if !any {
             return Ok(());
@@ -172,9 +200,11 @@ impl Core {
         let flushed = flush::write_memtable(file, self.database, &frozen.memtable, lsn, |i| live.contains(&i))?;
         file.sync()?;
         let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
+        let rows = flushed.iter().map(|f| f.entry.rows).sum();
+        events::flushed(file.number(), flushed.len(), rows, flushed.iter().map(|f| f.entry.length).sum(), timer);
         for f in flushed {
             self.bytes_flushed.fetch_add(f.entry.length, std::sync::atomic::Ordering::Relaxed);
-            let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open.clone(), f.entry.clone(), Lsn(0), lsn)?;
+            let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), Lsn(0), lsn);
             prepared.flushed.push((f, handle));
         }
         Ok(())
@@ -190,12 +220,16 @@ impl Core {
                 return Err(e);
             }
         };
+        let (applied, vanished) = (prepared.manifest.applied_lsn, prepared.vanished.len());
+        let segments = prepared.manifest.collections.iter().map(|c| c.segments.len()).sum();
         let mut w = self.writer.lock();
         self.swap(&mut w, prepared, generation).map_err(|e| w.poison(format!("following a published checkpoint failed: {e}")))?;
         self.publish(&w);
         drop(w);
+        events::checkpointed(generation.0, applied, segments, vanished);
         self.refill_ballast();
-        self.collect_garbage().map(drop)
+        self.collect_garbage_or_tell();
+        Ok(())
     }
 
     /// Writes a manifest and publishes it in both slots of HEAD. `OutcomeUnknown` when HEAD failed; any other error changed nothing.
@@ -258,111 +292,54 @@ impl Core {
     }
 }
 
-/// The manifest's entry of one collection at `lsn`: the segments it had, those that landed, the new ones; tombstones brought up to date.
-fn collection_entry(
+/// The segments that a collection had and those that landed, tombstones brought up to date. Those without a live row go to `vanished`.
+fn segments_now(
     version: &Version,
-    name: &str,
     info: &CollectionInfo,
-    lsn: Lsn,
-    prepared: &mut Prepared,
+    before: Option<&CollectionEntry>,
+    vanished: &mut BTreeSet<(u64, u64)>,
     tombstones: &mut Tombstones<'_>,
-) -> Result<CollectionEntry> {
-    let before = version.manifest.collections.iter().find(|c| c.incarnation == info.incarnation);
-    let mut entry = match before {
-        Some(before) => CollectionEntry { name: name.into(), schema: info.schema.clone(), ..before.clone() },
-        None => CollectionEntry::empty(name, info.incarnation, info.schema.clone()),
-    };
-    let totals = version.parts(info.incarnation, lsn).totals();
-    (entry.documents, entry.tokens, entry.vectors) = (totals.documents, totals.tokens, totals.vectors);
-    entry.segments.clear();
-    let mut lives = 0;
+) -> Result<Vec<SegmentEntry>> {
+    let mut segments = Vec::new();
+    let lsn = tombstones.lsn;
     let handles = version.collections.get(&info.incarnation).map_or(&[][..], |c| &c.segments);
     for handle in handles.iter().filter(|s| s.landed <= lsn) {
         let stored = before.and_then(|b| b.segments.iter().find(|e| same_place(e, &handle.entry)));
         let mut segment = stored.unwrap_or(&handle.entry).clone();
         tombstones.bring_up(&mut segment, handle, info)?;
-        let dead = segment.tombstones.as_ref().map_or(0, |t| t.dead);
-        if dead == segment.rows {
-            prepared.vanished.insert((segment.file, segment.offset));
+        if segment.tombstones.as_ref().is_some_and(|t| t.dead == segment.rows) {
+            vanished.insert((segment.file, segment.offset));
         } else {
-            lives += segment.rows - dead;
-            entry.segments.push(segment);
+            segments.push(segment);
         }
     }
-    for (flushed, _) in prepared.flushed.iter().filter(|(f, _)| f.incarnation == info.incarnation) {
-        lives += flushed.entry.rows;
-        entry.segments.push(flushed.entry.clone());
-    }
-    entry.segments.sort_by_key(|s| s.base_seq);
+    Ok(segments)
+}
+
+/// Puts the totals into the entry, if they are what its segments hold.
+fn count(entry: &mut CollectionEntry, totals: Totals, lsn: Lsn) -> Result<()> {
+    (entry.documents, entry.tokens, entry.vectors) = (totals.documents, totals.tokens, totals.vectors);
+    let live = |s: &SegmentEntry| s.rows - s.tombstones.as_ref().map_or(0, |t| t.dead);
+    let lives: u64 = entry.segments.iter().map(live).sum();
     if lives != entry.documents {
+        // The totals are memory's, and one of these files or memory is wrong: all of them are named.
+        let files: BTreeSet<u64> = entry.segments.iter().map(|s| s.file).collect();
+        let names: Vec<String> = files.iter().map(|&n| FileName::Segments(n).to_string()).collect();
+        let first = entry.segments.first().map_or((String::from("memory"), 0), |s| (FileName::Segments(s.file).to_string(), s.offset));
         return Err(Error::corrupt(
-            FileName::Segments(0).to_string(),
-            0,
-            format!("collection {name:?} counts {} documents, its segments hold {lives}; the checkpoint was not made", entry.documents),
+            first.0,
+            first.1,
+            format!(
+                "collection {:?} counts {} documents at lsn {lsn}, its segments (in {}) hold {lives} live rows; the checkpoint was not made",
+                entry.name,
+                entry.documents,
+                names.join(", ")
+            ),
         ));
     }
-    Ok(entry)
+    Ok(())
 }
 
 pub(crate) fn same_place(a: &SegmentEntry, b: &SegmentEntry) -> bool {
     (a.file, a.offset) == (b.file, b.offset)
-}
-
-/// The tombstones that one checkpoint or merge writes, all in one file, made when the first is needed.
-pub(crate) struct Tombstones<'a> {
-    pub(crate) core: &'a Core,
-    pub(crate) lsn: Lsn,
-    pub(crate) writer: Option<(u64, TombstonesWriter, super::files::Claim)>,
-}
-
-impl Tombstones<'_> {
-    /// Makes the entry name exactly the rows that died at or before the lsn.
-    pub(crate) fn bring_up(&mut self, entry: &mut SegmentEntry, handle: &SegmentHandle, info: &CollectionInfo) -> Result<()> {
-        if handle.log.between(Lsn(0), self.lsn).documents == 0 {
-            // No row died since the handle was opened, so what is stored holds.
-            return Ok(());
-        }
-        let rooms = handle.rooms()?;
-        let mut dead = RoaringBitmap::new();
-        rooms.deaths.for_each(self.lsn, |row, _| {
-            dead.insert(row);
-        });
-        if dead.len() == entry.tombstones.as_ref().map_or(0, |t| t.dead) {
-            return Ok(());
-        }
-        if dead.len() == entry.rows {
-            // The segment vanishes with this manifest; nobody reads which of its rows died.
-            entry.tombstones =
-                Some(TombstoneEntry { file: 0, offset: 0, length: 0, crc: 0, dead: dead.len(), unknown: Default::default() });
-            return Ok(());
-        }
-        let mut frequencies: Vec<(u32, u32)> = match &rooms.text {
-            Some(text) => frequencies::dead_frequencies(handle, rooms, text, self.lsn, info.schema.analyzer)?.into_iter().collect(),
-            None => Vec::new(),
-        };
-        frequencies.sort_unstable();
-        let (file, part) = self.write(&dead, &frequencies)?;
-        let TombstonesPart { offset, length, crc } = part;
-        entry.tombstones = Some(TombstoneEntry { file, offset, length, crc, dead: dead.len(), unknown: Default::default() });
-        Ok(())
-    }
-
-    fn write(&mut self, dead: &RoaringBitmap, frequencies: &[(u32, u32)]) -> Result<(u64, TombstonesPart)> {
-        if self.writer.is_none() {
-            let number = self.core.files.next_number();
-            let claim = self.core.files.claim(FileName::Tombstones(number));
-            self.writer = Some((number, TombstonesWriter::create(self.core.dir.as_ref(), self.core.database, number)?, claim));
-        }
-        let (number, writer, _) = self.writer.as_mut().expect("was set above");
-        let part = writer.add_tombstones(dead, frequencies)?;
-        Ok((*number, part))
-    }
-
-    /// Syncs the file, if one was made.
-    pub(crate) fn finish(&mut self) -> Result<()> {
-        match self.writer.take() {
-            Some((_, writer, _claim)) => writer.finish(),
-            None => Ok(()),
-        }
-    }
 }

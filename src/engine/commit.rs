@@ -8,6 +8,7 @@
 
 use super::batch::Staged;
 use super::core::{Core, Writer};
+use super::events::{self, Timer};
 use super::resolve::{NEWEST, Outcome, Resolved, Resolver};
 use super::version::{Catalog, Part};
 use crate::error::{Error, Result};
@@ -20,6 +21,7 @@ use parking_lot::Mutex;
 use roaring::RoaringTreemap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a commit did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +74,8 @@ struct Group {
     /// Parts in which a row was let die.
     touched: Vec<Part>,
     bytes: usize,
+    /// Document versions that are written.
+    documents: u64,
     sync: bool,
     /// Whether every record only takes away: such a group may use the ballast of a full disk.
     frees: bool,
@@ -86,6 +90,7 @@ impl Group {
             payloads: Vec::new(),
             touched: Vec::new(),
             bytes: 0,
+            documents: 0,
             sync: false,
             frees: true,
         }
@@ -215,6 +220,7 @@ impl Core {
         }
         (w.lsn, w.catalog) = (lsn, resolved.catalog);
         group.bytes += payload.len();
+        group.documents += resolved.collections.iter().map(|c| c.rows.len() as u64).sum::<u64>();
         group.payloads.push((lsn, payload));
         group.members.push((request, Commit { lsn, outcomes: resolved.outcomes }));
         group
@@ -290,29 +296,49 @@ impl Core {
         }
         let records: Vec<NewRecord<'_>> =
             group.payloads.iter().map(|(lsn, payload)| NewRecord { lsn: *lsn, kind: RECORD_COMMIT, payload }).collect();
-        if let Err(e) = self.log(w, &records, group.sync, group.frees) {
-            if w.poisoned.is_none() {
-                self.undo(w, group.before.next(), &group.touched);
-                w.undone = Some(e.duplicate());
-            }
-            // A poisoned writer's staged rows stay where they are, and invisible: a checkpoint or merge that is under way publishes this lsn.
-            (w.lsn, w.catalog) = (group.before, group.catalog_before.clone());
-            return group.fail(&e);
-        }
+        let clocks = match self.log(w, &records, group.sync, group.frees) {
+            Ok(clocks) => clocks,
+            Err(e) => return self.take_back(w, group, &e),
+        };
         self.publish(w);
+        events::committed(events::Group {
+            commits: group.payloads.len(),
+            last_lsn: w.lsn,
+            documents: group.documents,
+            bytes: group.bytes,
+            synced: group.sync,
+            write_us: clocks.0,
+            sync_us: clocks.1,
+        });
         group.members.into_iter().for_each(|(request, commit)| request.answer(Ok(commit)));
         self.witness(w);
     }
 
+    /// Undoes a group that the log did not take, and tells its members.
+    fn take_back(&self, w: &mut Writer, group: Group, e: &Error) {
+        if w.poisoned.is_none() {
+            self.undo(w, group.before.next(), &group.touched);
+            w.undone = Some(e.duplicate());
+        }
+        // A poisoned writer's staged rows stay where they are, and invisible: a checkpoint or merge that is under way publishes this lsn.
+        (w.lsn, w.catalog) = (group.before, group.catalog_before.clone());
+        group.fail(e);
+    }
+
     /// Makes records durable in the log. On an error of `Io` or `DiskFull` nothing of them is left in it; on `OutcomeUnknown` the writer is
     /// poisoned.
-    pub(crate) fn log(&self, w: &mut Writer, records: &[NewRecord<'_>], sync: bool, frees: bool) -> Result<()> {
+    ///
+    /// Returns how many microseconds the write and the sync took, when somebody listens.
+    pub(crate) fn log(&self, w: &mut Writer, records: &[NewRecord<'_>], sync: bool, frees: bool) -> Result<(u64, u64)> {
+        let timer = Timer::start();
         self.with_ballast(w, frees, |w| self.append(w, records))?;
+        let written = timer.us();
         let wal = w.wal.as_mut().expect("a log was made before anything was staged");
+        self.log_bytes.store(wal.end_offset(), Ordering::Relaxed);
         if sync || wal.unsynced_bytes() > limits::UNSYNCED_BYTES_MAX / 2 {
             self.sync_log(w)?;
         }
-        Ok(())
+        Ok((written, timer.us().saturating_sub(written)))
     }
 
     /// Tries once more with the room of the ballast, when the disk is full and `act` is to free some.

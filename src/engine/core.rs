@@ -3,7 +3,9 @@
 //! Locks, in the order in which they are taken: `merging`, `maintenance`, `writer`, `publisher`, `published`. `maintenance` holds the manifest
 //! still: only checkpoints and merges change it. `publisher` is held only while HEAD is written.
 
+use super::events::{self, Timer};
 use super::files::Files;
+use super::health::Pins;
 use super::resolve::Resolved;
 use super::segments::SegmentHandle;
 use super::version::{Catalog, Frozen, Version};
@@ -19,7 +21,7 @@ use crate::manifest::Publisher;
 use crate::memtable::Memtable;
 use crate::options::{Options, limits};
 use crate::tombstones::TombstonesWriter;
-use crate::wal::{NewRecord, WalWriter, Witness};
+use crate::wal::{LogEnd, NewRecord, WalWriter, Witness};
 use parking_lot::{Mutex, RwLock};
 use roaring::RoaringTreemap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +49,24 @@ pub(crate) struct Core {
     /// Bytes of segments written by this handle: what `close` may spend on folding.
     pub(crate) bytes_flushed: AtomicU64,
     pub(crate) background: super::background::Background,
+    /// Snapshots that are held.
+    pub(crate) pins: Arc<Pins>,
+    /// Where the log ends, for those who do not hold the writer.
+    pub(crate) log_bytes: AtomicU64,
+    /// What a handle for reading saw when it read the files last; `None` for a writer.
+    pub(crate) seen: Mutex<Option<Seen>>,
     /// Held while the handle lives; `None` for a reader.
     pub(crate) lock: Mutex<Option<LockGuard>>,
+}
+
+/// What a handle for reading found: while it is still there, there is nothing newer.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) head: HeadState,
+    /// The manifest, the logs, and the files that records name.
+    pub(crate) reached: BTreeSet<FileName>,
+    /// Where the active log ended, when nothing followed.
+    pub(crate) end: Option<LogEnd>,
 }
 
 /// What readers see.
@@ -93,6 +111,9 @@ impl Writer {
         let error = Error::OutcomeUnknown(format!(
             "{why}. Whether the last commits are durable is not known; nothing was deleted, reads go on, and reopening the database decides"
         ));
+        if self.poisoned.is_none() {
+            events::poisoned();
+        }
         self.poisoned.get_or_insert(why);
         error
     }
@@ -128,7 +149,7 @@ impl Core {
     /// Writes HEAD once more before the first write of this process: nothing may rest on pages that an earlier process never synced.
     pub(crate) fn settle(&self, w: &mut Writer) -> Result<()> {
         if !w.settled {
-            with_publisher(&mut self.publisher.lock(), Publisher::settle).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+            self.with_publisher(Publisher::settle).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
             w.settled = true;
         }
         Ok(())
@@ -178,14 +199,15 @@ impl Core {
         // Records go to a log only after both slots that name it are synced.
         self.write_head(|head| HeadState { wal_sequence: sequence, wal_id: wal.id(), ..head }).map_err(|e| w.poison(e.to_string()))?;
         w.logs.insert(sequence, None);
+        self.log_bytes.store(wal.end_offset(), Ordering::Relaxed);
         w.wal = Some(wal);
         drop(claim);
         Ok(())
     }
 
     /// Publishes a change of HEAD. The error of a failed publish leaves its outcome unknown: the caller poisons the writer.
-    pub(crate) fn write_head(&self, change: impl FnOnce(HeadState) -> HeadState) -> Result<crate::ids::Generation> {
-        with_publisher(&mut self.publisher.lock(), |publisher| {
+    pub(crate) fn write_head(&self, change: impl Fn(HeadState) -> HeadState) -> Result<crate::ids::Generation> {
+        self.with_publisher(|publisher| {
             let mut next = change(publisher.current().clone());
             next.durable_lsn = next.durable_lsn.max(Lsn(self.durable.load(Ordering::Acquire)));
             publisher.publish(&next)
@@ -204,7 +226,7 @@ impl Core {
         self.refuse_unknown_names()
     }
 
-    fn refuse_unknown_names(&self) -> Result<()> {
+    pub(crate) fn refuse_unknown_names(&self) -> Result<()> {
         if self.names_unknown.load(Ordering::SeqCst) {
             return Err(Error::Poisoned(
                 "a sync of the database directory failed, so no new file can be relied on; reopen the database".into(),
@@ -232,6 +254,7 @@ impl Core {
 
     /// Commits a batch that is too large for a record: its rows are written as segments and synced, then a small record names them.
     pub(crate) fn land(&self, w: &mut Writer, mut effects: CommitEffects, resolved: &Resolved) -> Result<Lsn> {
+        let timer = Timer::start();
         self.ensure_log(w)?;
         if !w.version.active.is_empty() {
             // Seqs ascend from part to part only if what came before is a part of its own.
@@ -278,8 +301,10 @@ impl Core {
             return Err(e);
         }
         w.logged.extend(landed.iter().map(|(_, s)| (FileName::Segments(s.entry.file), lsn)));
+        let (segments, documents) = (landed.len(), landed.iter().map(|(_, s)| s.entry.rows).sum());
         self.show_landed(w, landed, resolved, lsn)?;
         self.witness(w);
+        events::landed(lsn, segments, documents, timer);
         Ok(lsn)
     }
 
@@ -291,7 +316,7 @@ impl Core {
         flushed
             .into_iter()
             .map(|f| {
-                let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open.clone(), f.entry, lsn, lsn)?;
+                let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry, lsn, lsn);
                 // Read back before it is named: what cannot be read is not committed.
                 handle.rooms()?;
                 Ok((f.incarnation, handle))
@@ -357,38 +382,65 @@ impl Core {
             }
             // What only the older slot reaches is reachable as long as that slot may be chosen after a crash.
             self.settle(&mut w)?;
-            with_publisher(&mut self.publisher.lock(), Publisher::even).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
+            self.with_publisher(Publisher::even).map_err(|e| w.poison(format!("writing HEAD failed: {e}")))?;
         }
         self.files.collect(|| {
             let w = self.writer.lock();
             if self.writable(&w).is_err() {
                 return None;
             }
-            // Replay starts after the manifest. A log that ends before that is followed by none.
-            let applied = w.version.applied_lsn();
-            let replayed = w.logs.iter().filter(|(_, last)| last.is_none_or(|l| l > applied));
-            let mut reachable: BTreeSet<FileName> = replayed.map(|(&n, _)| FileName::Wal(n)).collect();
-            reachable.extend(w.logged.keys());
-            reachable.extend(w.version.segments().map(|s| FileName::Segments(s.file().number)));
-            {
+            self.reachable(&w)
+        })
+    }
+
+    /// As [`Core::collect_garbage`], after something became durable. That it did is the caller's answer; what went wrong here is told by
+    /// `health`, and tried again by the next call.
+    pub(crate) fn collect_garbage_or_tell(&self) {
+        if let Err(e) = self.collect_garbage() {
+            self.background.failed(e);
+        }
+    }
+
+    /// Every file that the state needs, and replay after a crash.
+    pub(crate) fn reachable(&self, w: &Writer) -> Option<BTreeSet<FileName>> {
+        let (version, mut reachable) = match &*self.seen.lock() {
+            Some(seen) => (self.published.read().version.clone(), seen.reached.clone()),
+            None => {
+                // Replay starts after the manifest. A log that ends before that is followed by none.
+                let applied = w.version.applied_lsn();
+                let replayed = w.logs.iter().filter(|(_, last)| last.is_none_or(|l| l > applied));
+                let mut reachable: BTreeSet<FileName> = replayed.map(|(&n, _)| FileName::Wal(n)).collect();
                 let publisher = self.publisher.lock();
                 let head = publisher.as_ref()?.current();
                 reachable.insert(FileName::Manifest(head.manifest_number));
                 reachable.insert(FileName::Wal(head.wal_sequence));
+                reachable.extend(w.logged.keys());
+                (w.version.clone(), reachable)
             }
-            for entry in w.version.manifest.collections.iter().flat_map(|c| &c.segments) {
-                reachable.insert(FileName::Segments(entry.file));
-                reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
-            }
-            Some(reachable)
-        })
+        };
+        reachable.extend(version.segments().map(|s| FileName::Segments(s.file().number)));
+        for entry in version.manifest.collections.iter().flat_map(|c| &c.segments) {
+            reachable.insert(FileName::Segments(entry.file));
+            reachable.extend(entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file)));
+        }
+        Some(reachable)
     }
-}
 
-/// Lets a writer's publisher act.
-fn with_publisher<T>(publisher: &mut Option<Publisher>, act: impl FnOnce(&mut Publisher) -> Result<T>) -> Result<T> {
-    match publisher {
-        Some(publisher) => act(publisher),
-        None => Err(Error::ReadOnly("the database was opened for reading; nothing was written".into())),
+    /// Whether this handle only reads.
+    pub(crate) fn is_reader(&self) -> bool {
+        self.seen.lock().is_some()
+    }
+
+    /// Lets a writer's publisher act, and once more with the room of the ballast when the disk was too full to write HEAD. Not after a sync
+    /// that failed: a second one would prove nothing.
+    fn with_publisher<T>(&self, act: impl Fn(&mut Publisher) -> Result<T>) -> Result<T> {
+        let mut publisher = self.publisher.lock();
+        let Some(publisher) = publisher.as_mut() else {
+            return Err(Error::ReadOnly("the database was opened for reading; nothing was written".into()));
+        };
+        match act(publisher) {
+            Err(Error::DiskFull(_)) if !publisher.is_poisoned() && self.give_up_ballast() => act(publisher),
+            other => other,
+        }
     }
 }

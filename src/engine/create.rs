@@ -7,10 +7,11 @@ use super::open::take_lock;
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, encode_manifest};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, LockGuard};
-use crate::manifest::{HeadVerdict, Publisher, create_head, read_head};
+use crate::manifest::{HeadVerdict, Publisher, create_head, is_unfinished, read_head};
 use crate::wal::{WalWriter, create_witness, has_no_records};
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ const FIRST: u64 = 1;
 pub(crate) enum Found {
     /// A database, or something damaged that may be one.
     Database,
-    /// What a create that did not finish left: nothing was ever committed in it.
+    /// What a create, a restore or a backup that did not finish left: nothing in it counts.
     Unfinished,
     /// No file at all.
     Nothing,
@@ -42,6 +43,8 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
         return Ok(Found::Foreign(present[0].clone()));
     }
     match read_head(dir, false) {
+        // A restore or a backup says so in HEAD for as long as nothing in its directory counts, whatever files it has made.
+        Ok(HeadVerdict::NoValidSlot { .. }) if is_unfinished(dir)? => return Ok(Found::Unfinished),
         Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) => {}
         // Valid, newer or forked: a database in any case.
         _ => return Ok(Found::Database),
@@ -57,7 +60,7 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
             None | Some(FileName::Manifest(FIRST)) => true,
             Some(FileName::Wal(sequence)) => {
                 // A log with anything after its header may hold a commit.
-                has_no_records(dir, sequence)?
+                breaks(Rule::CreateHeldNothing) || has_no_records(dir, sequence)?
             }
             Some(FileName::Manifest(_) | FileName::Segments(_) | FileName::Tombstones(_)) => false,
         };
@@ -69,7 +72,7 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
 }
 
 /// Whether a name is one that a database gives.
-fn ours(name: &str) -> bool {
+pub(super) fn ours(name: &str) -> bool {
     [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some()
 }
 
@@ -78,17 +81,7 @@ fn ours(name: &str) -> bool {
 /// From the first change to the last it holds the writer's lock: another process may be creating here too, and what looks like an unfinished
 /// create may be its half-made database, or by now a database with commits in it.
 pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
-    refuse_occupied(dir.as_ref())?;
-    let made = match make(dir.as_ref(), names::LOCK, b"") {
-        Ok(()) => true,
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => false,
-        Err(e) => return Err(e),
-    };
-    let _lock = take_lock(dir.as_ref())?;
-    // Only what is seen under the lock counts.
-    refuse_occupied(dir.as_ref())?;
-    let fresh = made && present(dir.as_ref())?.iter().filter(|n| ours(n)).count() == 1;
-    let _lock_made_anew = if fresh { None } else { Some(start_over(dir.as_ref())?) };
+    let _locks = take_over(dir.as_ref())?;
     let database = Uuid::random();
     let head = create_head(dir.as_ref())?;
     create_witness(dir.as_ref())?;
@@ -116,8 +109,27 @@ pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
     .map(drop)
 }
 
+/// Takes the lock of a directory in which a database may be made, and removes what an unfinished making left. The locks are held for as long
+/// as the making takes; LOCK is the only file of a database there then.
+pub(super) fn take_over(dir: &dyn Directory) -> Result<Vec<LockGuard>> {
+    refuse_occupied(dir)?;
+    let made = match make(dir, names::LOCK, b"") {
+        Ok(()) => true,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => false,
+        Err(e) => return Err(e),
+    };
+    let mut locks = vec![take_lock(dir)?];
+    // Only what is seen under the lock counts.
+    refuse_occupied(dir)?;
+    let fresh = made && present(dir)?.iter().filter(|n| ours(n)).count() == 1;
+    if !fresh {
+        locks.push(start_over(dir)?);
+    }
+    Ok(locks)
+}
+
 /// Makes one file whole and durable.
-fn make(dir: &dyn Directory, name: &str, bytes: &[u8]) -> Result<()> {
+pub(super) fn make(dir: &dyn Directory, name: &str, bytes: &[u8]) -> Result<()> {
     let file = dir.create_new(name).map_err(|e| Error::io(format!("creating {name}"), e))?;
     file.write_all_at(0, bytes).map_err(|e| Error::io(format!("writing {name}"), e))?;
     file.sync().map_err(|e| Error::io(format!("syncing {name}"), e))
@@ -135,17 +147,23 @@ fn refuse_occupied(dir: &dyn Directory) -> Result<()> {
     }
 }
 
-fn present(dir: &dyn Directory) -> Result<Vec<String>> {
+pub(super) fn present(dir: &dyn Directory) -> Result<Vec<String>> {
     dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))
 }
 
-/// Removes what an earlier create left, and makes LOCK, of which the new lock is returned: everything is made anew, since nobody knows which
+/// Removes what an earlier making left, and makes LOCK, of which the new lock is returned: everything is made anew, since nobody knows which
 /// pages and names of it are on the disk. The caller holds the old lock, and goes on holding it.
 fn start_over(dir: &dyn Directory) -> Result<LockGuard> {
-    for name in present(dir)?.into_iter().filter(|n| ours(n)) {
-        dir.unlink(&name).map_err(|e| Error::io(format!("removing {name}, left by an unfinished create"), e))?;
+    let (marks, others): (Vec<_>, Vec<_>) =
+        present(dir)?.into_iter().filter(|n| ours(n)).partition(|n| [names::HEAD, names::LOCK].contains(&n.as_str()));
+    // HEAD carries the mark of what was cut short, so it goes when the names of all others are gone for good: whenever this is cut short in
+    // its turn, what is left says what it is.
+    for names in [others, marks] {
+        for name in &names {
+            dir.unlink(name).map_err(|e| Error::io(format!("removing {name}, left by what was cut short here"), e))?;
+        }
+        dir.sync().map_err(|e| Error::io("syncing the directory", e))?;
     }
-    dir.sync().map_err(|e| Error::io("syncing the directory", e))?;
     make(dir, names::LOCK, b"")?;
     take_lock(dir)
 }

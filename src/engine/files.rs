@@ -1,12 +1,14 @@
 //! Names for new files, and which files may go.
 
+use super::events;
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, File, LockMode};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Hands out file numbers, each once, and knows which files an operation in progress has made.
 #[derive(Debug)]
@@ -14,6 +16,17 @@ pub(crate) struct Files {
     dir: Arc<dyn Directory>,
     next: AtomicU64,
     in_progress: Arc<Mutex<BTreeSet<FileName>>>,
+    /// Whether the last collection gave way to a process that was opening the database.
+    delayed: AtomicBool,
+    /// Whether the last collection failed.
+    failed: AtomicBool,
+}
+
+/// Files that nothing reaches.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Garbage {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A file that an operation made and nothing names yet. While this value lives, nobody unlinks the file.
@@ -67,7 +80,13 @@ impl Files {
     /// Numbers start above every number among the names present: what is named is present, so no name is used twice.
     pub(crate) fn new(dir: Arc<dyn Directory>, present: &[String]) -> Files {
         let greatest = present.iter().filter_map(|n| FileName::parse(n)).map(FileName::number).max().unwrap_or(0);
-        Files { dir, next: AtomicU64::new(greatest + 1), in_progress: Arc::default() }
+        Files {
+            dir,
+            next: AtomicU64::new(greatest + 1),
+            in_progress: Arc::default(),
+            delayed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        }
     }
 
     /// The next number.
@@ -105,21 +124,62 @@ impl Files {
     /// Unlinks every numbered file that neither `reachable` names nor an operation in progress has made. Returns false when `reachable` says
     /// that nothing may go, or when a process that is opening the database holds the files: a later call tries again.
     pub(crate) fn collect(&self, reachable: impl FnOnce() -> Option<BTreeSet<FileName>>) -> Result<bool> {
+        let collected = self.collect_once(reachable);
+        self.failed.store(collected.is_err(), Ordering::Relaxed);
+        collected
+    }
+
+    fn collect_once(&self, reachable: impl FnOnce() -> Option<BTreeSet<FileName>>) -> Result<bool> {
         let lock = self.dir.try_lock(names::HEAD, LockMode::Exclusive).map_err(|e| Error::io("locking HEAD to remove files", e))?;
-        let Some(_exclusive) = lock else { return Ok(false) };
+        self.delayed.store(lock.is_none(), Ordering::Relaxed);
+        let Some(_exclusive) = lock else {
+            events::collected(0, true);
+            return Ok(false);
+        };
         // In this order: a file that was listed and is claimed no longer has been named by what `reachable` reads.
         let present = self.dir.list().map_err(|e| Error::io("listing the database directory", e))?;
         let claimed = self.in_progress.lock().clone();
         let Some(reachable) = reachable() else { return Ok(false) };
+        let mut removed = 0;
         for file in present.iter().filter_map(|n| FileName::parse(n)) {
-            if !reachable.contains(&file) && !claimed.contains(&file) {
+            if !reachable.contains(&file) && (!claimed.contains(&file) || breaks(Rule::Claims)) {
                 let name = file.to_string();
                 match self.dir.unlink(&name) {
                     Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(format!("removing {name}"), e)),
-                    _ => {}
+                    _ => removed += 1,
                 }
             }
         }
+        if removed > 0 {
+            events::collected(removed, false);
+        }
         Ok(true)
+    }
+
+    /// The files that [`Files::collect`] would remove now.
+    pub(crate) fn garbage(&self, reachable: impl FnOnce() -> Option<BTreeSet<FileName>>) -> Result<Garbage> {
+        // In the order of `collect`, for the same reason.
+        let present = self.dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+        let claimed = self.in_progress.lock().clone();
+        let Some(reachable) = reachable() else { return Ok(Garbage::default()) };
+        let mut garbage = Garbage::default();
+        let unreached = |f: &FileName| !reachable.contains(f) && !claimed.contains(f);
+        for file in present.iter().filter_map(|n| FileName::parse(n)).filter(unreached) {
+            // One that went meanwhile takes no room.
+            if let Ok(length) = self.dir.open(&file.to_string()).and_then(|f| f.len()) {
+                garbage = Garbage { files: garbage.files + 1, bytes: garbage.bytes + length };
+            }
+        }
+        Ok(garbage)
+    }
+
+    /// Whether a collection is to be tried again.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_delayed() || self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether garbage waits because a process was opening the database.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.delayed.load(Ordering::Relaxed)
     }
 }

@@ -1,24 +1,24 @@
-//! Merges adjacent segments of a collection into one, dropping dead rows.
+//! Merges: adjacent segments of a collection become one, without their dead rows.
 //!
-//! A merge drops exactly the rows that had died by the `applied_lsn` of the manifest it started from. Later deaths are carried: those up to
-//! the `applied_lsn` it is published with become the new segment's tombstones, the rest go on living in memory. Before a merge is published
-//! its output is read back and held against its inputs, document by document.
+//! A **pass** carries out the plans of many collections: one file of segments, one manifest, one publishing. A plan drops exactly the rows
+//! that had died by the `applied_lsn` of the manifest it started from. Later deaths are carried: those up to the `applied_lsn` it is
+//! published with become the new segment's tombstones, the rest go on living in memory. Before a pass is published its output is read back
+//! and held against its inputs (`rewrite.rs`).
 
-use super::checkpoint::{Tombstones, same_place};
+use super::buried::Tombstones;
+use super::checkpoint::same_place;
 use super::core::Core;
-use super::files::NewFile;
-use super::flush::{DerivedBuilder, fill, new_entry};
-use super::segments::{SegmentFile, SegmentHandle};
-use super::version::{CollectionInfo, CollectionSegments, Version};
-use crate::docstore::{RowsBuilder, content_hash};
+use super::events::{self, Timer};
+use super::rewrite::{Rewriter, Rewritten};
+use super::segments::SegmentHandle;
+use super::version::{CollectionInfo, CollectionSegments};
 use crate::error::{Error, Result};
-use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::format::manifest::{CollectionEntry, Manifest};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn};
-use crate::io::names::FileName;
 use crate::memtable::deaths::ALIVE;
-use crate::segment::SegmentWriter;
-use crate::text::{Analyzer, DROPPED, TextReader, merge_text};
-use crate::vector::VectorsBuilder;
+use crate::text::DROPPED;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is to be merged.
@@ -32,201 +32,127 @@ pub(crate) struct Plan {
     pub(crate) lsn: Lsn,
 }
 
-/// A merged segment that nothing names yet.
-struct Merged {
-    file: NewFile,
-    handle: Arc<SegmentHandle>,
-    /// For each input, the new row of each old one.
-    row_maps: Vec<Vec<u32>>,
+/// What became of a pass.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    /// Plans that were published. The others' inputs were gone by then: somebody dropped or emptied their collection.
+    pub(crate) merged: usize,
+    /// Collections whose inputs could not be read, each with its error. They are as they were.
+    pub(crate) damaged: Vec<(Incarnation, Error)>,
 }
 
 impl Core {
-    /// Carries out a plan. Returns false when the inputs were gone by the time it was done: somebody dropped the collection.
-    pub(crate) fn merge(&self, plan: &Plan) -> Result<bool> {
+    /// Carries out plans, at most one a collection. Damage to one collection's files does not keep the others' plans back; any other error
+    /// leaves everything as it was.
+    pub(crate) fn merge(&self, plans: &[Plan]) -> Result<Passed> {
         {
             let mut w = self.writer.lock();
             self.writable(&w)?;
             self.settle(&mut w)?;
         }
-        let merged = self.write_merged(plan)?;
+        let mut rewriter = Rewriter::new(self);
+        let result = self.rewrite_and_publish(plans, &mut rewriter);
+        let named = match &result {
+            Ok(passed) => passed.merged > 0,
+            // Some slot may name it.
+            Err(Error::OutcomeUnknown(_)) => true,
+            Err(_) => false,
+        };
+        if !named {
+            rewriter.into_file().into_iter().for_each(|file| self.files.discard(file));
+        }
+        result
+    }
+
+    fn rewrite_and_publish(&self, plans: &[Plan], rewriter: &mut Rewriter<'_>) -> Result<Passed> {
+        let _span = events::merge_span(plans.len());
+        let timer = Timer::start();
+        let mut passed = Passed::default();
+        for plan in plans {
+            match rewriter.write(plan) {
+                Ok(()) => {}
+                Err(e @ Error::Corrupt(_)) => passed.damaged.push((plan.incarnation, e)),
+                Err(e) => return Err(e),
+            }
+        }
+        let mut rewritten = rewriter.finish()?;
         let _maintenance = self.maintenance.lock();
         let version = {
             let w = self.writer.lock();
-            if let Err(e) = self.writable(&w) {
-                // A commit failed meanwhile: a writer that stopped publishes nothing and deletes nothing but what nobody ever named.
-                drop(w);
-                merged.into_iter().for_each(|m| self.files.discard(m.file));
-                return Err(e);
-            }
+            // A commit may have failed meanwhile: a writer that stopped publishes nothing and deletes nothing but what nobody ever named.
+            self.writable(&w)?;
             w.version.clone()
         };
-        let Some(at) = find_inputs(&version, plan) else {
-            merged.into_iter().for_each(|m| self.files.discard(m.file));
-            return Ok(false);
-        };
         let mut manifest = Manifest::clone(&version.manifest);
-        if let Err(e) = self.rewrite_entry(&mut manifest, plan, at, merged.as_ref()) {
-            merged.into_iter().for_each(|m| self.files.discard(m.file));
-            return Err(e);
+        self.rewrite_entries(&mut manifest, &mut rewritten)?;
+        if rewritten.is_empty() {
+            return Ok(passed);
         }
         let generation = match self.publish_manifest(&manifest, None) {
             Ok(generation) => generation,
             Err(Error::OutcomeUnknown(why)) => return Err(self.writer.lock().poison(why)),
-            Err(e) => {
-                merged.into_iter().for_each(|m| self.files.discard(m.file));
-                return Err(e);
-            }
+            Err(e) => return Err(e),
         };
-        self.follow(plan, merged, manifest, generation)?;
-        self.collect_garbage()?;
-        Ok(true)
+        passed.merged = rewritten.len();
+        self.follow(&rewritten, manifest, generation)?;
+        let new = || rewritten.iter().filter_map(|r| r.handle.as_ref());
+        let rows = new().map(|h| h.entry.rows).sum();
+        events::merged(passed.merged, new().count(), rows, new().map(|h| h.entry.length).sum(), timer);
+        self.collect_garbage_or_tell();
+        Ok(passed)
     }
 
-    /// Writes the live rows of the inputs into one segment, syncs it and holds it against them. `None` when no row lives.
-    fn write_merged(&self, plan: &Plan) -> Result<Option<Merged>> {
-        let mut row_maps = Vec::with_capacity(plan.inputs.len());
-        let mut next = 0u32;
-        for input in &plan.inputs {
-            let rooms = input.rooms()?;
-            let map: Vec<u32> = (0..input.rows())
-                .map(|row| {
-                    let lives = rooms.deaths.lives(row, plan.lsn);
-                    next += u32::from(lives);
-                    if lives { next - 1 } else { DROPPED }
-                })
-                .collect();
-            row_maps.push(map);
-        }
-        if next == 0 {
-            return Ok(None);
-        }
-        let file = self.files.create(FileName::Segments)?;
-        match self.fill_merged(&file, plan, &row_maps, next) {
-            Ok(handle) => Ok(Some(Merged { file, handle, row_maps })),
-            Err(e) => {
-                self.files.discard(file);
-                Err(e)
-            }
-        }
-    }
-
-    fn fill_merged(&self, file: &NewFile, plan: &Plan, row_maps: &[Vec<u32>], rows: u32) -> Result<Arc<SegmentHandle>> {
-        let mut out = SegmentWriter::new(file.handle().clone(), file.name(), self.database, file.number(), 0, 0);
-        let (mut entry, derived) = self.merge_rows(&mut out, plan, rows)?;
-        merge_vectors(&mut out, plan, row_maps, rows, &mut entry)?;
-        let mut lengths = Vec::with_capacity(rows as usize);
-        let mut texts: Vec<(&TextReader, &[u32])> = Vec::new();
-        for (input, map) in plan.inputs.iter().zip(row_maps) {
-            let text = input.rooms()?.text.as_ref();
-            for row in (0..input.rows()).filter(|&r| map[r as usize] != DROPPED) {
-                lengths.push(text.map_or(Ok(0), |t| t.length(row))?);
-            }
-            texts.extend(text.map(|t| (t, map.as_slice())));
-        }
-        entry.tokens = lengths.iter().map(|&l| u64::from(l)).sum();
-        merge_text(&texts, &Analyzer::new(plan.info.schema.analyzer), lengths, &mut out)?;
-        derived.finish(&mut out)?;
-        fill(&mut entry, file.number(), out.finish()?);
-        file.sync()?;
-        let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
-        let handle = SegmentHandle::new(self.dir.as_ref(), self.database, open, entry, Lsn(0), plan.lsn)?;
-        self.check_conserved(&handle)?;
-        Ok(handle)
-    }
-
-    fn merge_rows(&self, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> Result<(SegmentEntry, DerivedBuilder)> {
-        let mut entry: Option<SegmentEntry> = None;
-        let (mut derived, mut new_row) = (DerivedBuilder::new(plan.info.schema.derivation()), 0);
-        let mut documents = RowsBuilder::begin(out)?;
-        for input in &plan.inputs {
-            let rooms = input.rooms()?;
-            let mut scanner = rooms.rows.scanner();
-            for row in (0..input.rows()).filter(|&r| rooms.deaths.lives(r, plan.lsn)) {
-                self.background.check_stop()?;
-                let seq = rooms.rows.seq(row)?;
-                let entry = entry.get_or_insert_with(|| new_entry(seq, seq, u64::from(rows)));
-                let mut document = scanner.document(row)?;
-                documents.push(out, seq.0 - entry.base_seq.0, &document)?;
-                derived.add(new_row, &document)?;
-                new_row += 1;
-                if let Some(vectors) = &rooms.vectors {
-                    document.vector = vectors.get(row)?.map(|v| v.into_owned().into());
-                }
-                entry.content_hash = entry.content_hash.wrapping_add(content_hash(&document));
-                entry.last_seq = seq;
-            }
-        }
-        documents.finish(out)?;
-        Ok((entry.expect("a row lives"), derived))
-    }
-
-    /// Conservation: what was written, read back, is what was read. Counts, and the sum of every document's hash.
-    fn check_conserved(&self, handle: &SegmentHandle) -> Result<()> {
-        let rooms = handle.rooms()?;
-        let mut hash = 0u64;
-        let mut scanner = rooms.rows.scanner();
-        for row in 0..handle.rows() {
-            let mut document = scanner.document(row)?;
-            if let Some(vectors) = &rooms.vectors {
-                document.vector = vectors.get(row)?.map(|v| v.into_owned().into());
-            }
-            hash = hash.wrapping_add(content_hash(&document));
-        }
-        let tokens = rooms.text.as_ref().map_or(0, TextReader::tokens);
-        if hash != handle.entry.content_hash || tokens != handle.entry.tokens {
-            return Err(Error::corrupt(
-                FileName::Segments(handle.entry.file).to_string(),
-                0,
-                format!(
-                    "a merged segment holds hash {hash:#x} and {tokens} tokens, its inputs {:#x} and {}; the merge was not published",
-                    handle.entry.content_hash, handle.entry.tokens
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Replaces the inputs in the manifest by the merged segment, with tombstones for what died meanwhile.
-    fn rewrite_entry(&self, manifest: &mut Manifest, plan: &Plan, at: usize, merged: Option<&Merged>) -> Result<()> {
+    /// Replaces the inputs in the manifest by the merged segments, with tombstones for what died meanwhile. Drops those whose inputs are gone.
+    fn rewrite_entries(&self, manifest: &mut Manifest, rewritten: &mut Vec<Rewritten>) -> Result<()> {
         let applied = manifest.applied_lsn;
-        let collection =
-            manifest.collections.iter_mut().find(|c| c.incarnation == plan.incarnation).expect("the inputs were found in this manifest");
-        let mut replacement = None;
-        if let Some(m) = merged {
-            let mut entry = m.handle.entry.clone();
-            // A handle of its own carries the deaths up to here, so that the new tombstones come about as every other does.
-            let probe = SegmentHandle::new(self.dir.as_ref(), self.database, m.handle.file().clone(), entry.clone(), Lsn(0), plan.lsn)?;
-            carry(plan, &m.row_maps, &probe, applied)?;
-            let mut tombstones = Tombstones { core: self, lsn: applied, writer: None };
-            tombstones.bring_up(&mut entry, &probe, &plan.info)?;
-            tombstones.finish()?;
-            let all_dead = entry.tombstones.as_ref().is_some_and(|t| t.dead == entry.rows);
-            replacement = Some(entry).filter(|_| !all_dead);
+        let mut entries: BTreeMap<Incarnation, &mut CollectionEntry> =
+            manifest.collections.iter_mut().map(|c| (c.incarnation, c)).collect();
+        let mut tombstones = Tombstones::new(self, applied);
+        let mut kept = Vec::with_capacity(rewritten.len());
+        for r in rewritten.drain(..) {
+            let plan = &r.plan;
+            let Some(collection) = entries.get_mut(&plan.incarnation) else { continue };
+            let Some(at) = find_inputs(collection, plan) else { continue };
+            let mut replacement = None;
+            if let Some(handle) = &r.handle {
+                let mut entry = handle.entry.clone();
+                // A handle of its own carries the deaths up to here, so that the new tombstones come about as every other does.
+                let probe = SegmentHandle::new(self.database, handle.file().clone(), None, entry.clone(), Lsn(0), plan.lsn);
+                if !breaks(Rule::MergeCarries) {
+                    carry(plan, &r.row_maps, &probe, applied)?;
+                }
+                tombstones.bring_up(&mut entry, &probe, &plan.info)?;
+                let all_dead = entry.tombstones.as_ref().is_some_and(|t| t.dead == entry.rows);
+                replacement = Some(entry).filter(|_| !all_dead);
+            }
+            collection.segments.splice(at..at + plan.inputs.len(), replacement);
+            kept.push(r);
         }
-        collection.segments.splice(at..at + plan.inputs.len(), replacement);
-        Ok(())
+        *rewritten = kept;
+        tombstones.finish()
     }
 
-    /// Lets memory follow a published merge.
-    fn follow(&self, plan: &Plan, merged: Option<Merged>, manifest: Manifest, generation: Generation) -> Result<()> {
+    /// Lets memory follow a published pass.
+    fn follow(&self, rewritten: &[Rewritten], manifest: Manifest, generation: Generation) -> Result<()> {
         let mut w = self.writer.lock();
-        let named = |s: &SegmentHandle| manifest.collections.iter().flat_map(|c| &c.segments).any(|e| same_place(e, &s.entry));
-        let replacement = match &merged {
-            Some(m) if named(&m.handle) => {
+        let named: BTreeSet<(u64, u64)> = manifest.collections.iter().flat_map(|c| &c.segments).map(|e| (e.file, e.offset)).collect();
+        for r in rewritten {
+            let named = |s: &&Arc<SegmentHandle>| named.contains(&(s.entry.file, s.entry.offset));
+            let replacement = r.handle.as_ref().filter(named).cloned();
+            if let Some(handle) = &replacement {
                 // Under the writer's lock, so that no death is missed.
-                carry(plan, &m.row_maps, &m.handle, Lsn(ALIVE - 1))
+                carry(&r.plan, &r.row_maps, handle, Lsn(ALIVE - 1))
                     .map_err(|e| w.poison(format!("following a published merge failed: {e}")))?;
-                Some(m.handle.clone())
             }
-            _ => None,
-        };
-        let version = Arc::make_mut(&mut w.version);
-        if let Some(c) = version.collections.get_mut(&plan.incarnation) {
-            let c: &mut CollectionSegments = Arc::make_mut(c);
-            c.segments.retain(|s| !plan.inputs.iter().any(|i| same_place(&i.entry, &s.entry)));
-            c.segments.extend(replacement);
-            c.segments.sort_by_key(|s| s.entry.base_seq);
+            let version = Arc::make_mut(&mut w.version);
+            if let Some(c) = version.collections.get_mut(&r.plan.incarnation) {
+                let c: &mut CollectionSegments = Arc::make_mut(c);
+                c.segments.retain(|s| !r.plan.inputs.iter().any(|i| same_place(&i.entry, &s.entry)));
+                c.segments.extend(replacement);
+                c.segments.sort_by_key(|s| s.entry.base_seq);
+            }
         }
+        let version = Arc::make_mut(&mut w.version);
         version.manifest = Arc::new(manifest);
         version.generation = generation;
         self.publish(&w);
@@ -234,9 +160,8 @@ impl Core {
     }
 }
 
-/// Where the inputs stand in the manifest of `version`, if they still do, one after another.
-fn find_inputs(version: &Version, plan: &Plan) -> Option<usize> {
-    let collection = version.manifest.collections.iter().find(|c| c.incarnation == plan.incarnation)?;
+/// Where the inputs stand in the collection's entry, if they still do, one after another.
+fn find_inputs(collection: &CollectionEntry, plan: &Plan) -> Option<usize> {
     let at = collection.segments.iter().position(|e| same_place(e, &plan.inputs[0].entry))?;
     let here = collection.segments.get(at..at + plan.inputs.len())?;
     here.iter().zip(&plan.inputs).all(|(e, i)| same_place(e, &i.entry)).then_some(at)
@@ -255,23 +180,4 @@ fn carry(plan: &Plan, row_maps: &[Vec<u32>], target: &SegmentHandle, until: Lsn)
     }
     deaths.sort_unstable();
     deaths.into_iter().try_for_each(|(lsn, row)| target.kill(row, Lsn(lsn), target.row_totals(row)?))
-}
-
-fn merge_vectors(out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], rows: u32, entry: &mut SegmentEntry) -> Result<()> {
-    let mut builder: Option<VectorsBuilder> = None;
-    for (input, map) in plan.inputs.iter().zip(row_maps) {
-        let Some(vectors) = &input.rooms()?.vectors else { continue };
-        vectors.for_each(|row, vector| {
-            let new = map.get(row as usize).copied().unwrap_or(DROPPED);
-            if new == DROPPED {
-                return Ok(());
-            }
-            if builder.is_none() {
-                builder = Some(VectorsBuilder::begin(out, vectors.dimension())?);
-            }
-            entry.vectors += 1;
-            builder.as_mut().expect("was set above").push(out, new, vector)
-        })?;
-    }
-    builder.map_or(Ok(()), |b| b.finish(out, rows))
 }

@@ -13,49 +13,68 @@
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
 //! | `search.rs` `frequencies.rs` | one retriever over all parts |
-//! | `checkpoint.rs` `flush.rs` `merge.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
+//! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
+//! | `unfinished.rs` `restore.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
+//! | `rebuild.rs` | derived sections anew |
+//! | `verify.rs` | whether what a state names stands in its files |
+//! | `health.rs` `events.rs` | what an operator asks, and what `tracing` is told |
 
 mod background;
+pub(crate) mod backup;
 mod batch;
+mod buried;
 mod checkpoint;
 mod commit;
 #[cfg(test)]
 mod commit_tests;
 mod core;
 mod create;
+mod events;
 mod files;
 mod flush;
 mod frequencies;
+mod health;
 mod merge;
 mod open;
 mod part;
 mod patch;
 mod policy;
+pub(crate) mod rebuild;
 mod replay;
 mod resolve;
+pub(crate) mod restore;
+mod rewrite;
 mod search;
 mod segments;
 mod snapshot;
 mod sources;
+mod unfinished;
+mod verify;
 mod version;
 
 #[cfg(test)]
 mod tests;
 
+pub use backup::BackupReport;
 pub use batch::WriteBatch;
 pub use commit::Commit;
+pub use health::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use open::RecoveryReport;
+pub use rebuild::RebuildReport;
 pub use resolve::Outcome;
 pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 
 use crate::document::{Document, Patch};
 use crate::error::{Error, Result};
-use crate::io::{Directory, FsDirectory};
+use crate::io::{Directory, FsDirectory, database_above};
 use crate::options::{Durability, Options, Schema};
+use background::Damage;
 use batch::Staged;
 use commit::Request;
 use core::{Core, Published};
+use events::Timer;
+use policy::Field;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -88,8 +107,7 @@ pub struct Database {
 impl Database {
     /// Creates a database in a new or empty directory and opens it. A directory that holds one is `AlreadyExists`; nothing is changed then.
     pub fn create(path: impl AsRef<Path>) -> Result<Database> {
-        let dir = FsDirectory::create(path.as_ref()).map_err(|e| Error::io(format!("creating {}", path.as_ref().display()), e))?;
-        Database::create_with(Arc::new(dir), Options::default())
+        Database::create_with(Arc::new(new_directory(path.as_ref())?), Options::default())
     }
 
     /// As [`Database::create`], in any directory and with options.
@@ -230,20 +248,49 @@ impl Database {
     /// The newest committed state. O(1).
     pub fn snapshot(&self) -> Snapshot {
         let Published { version, catalog, lsn } = self.core.published.read().clone();
-        Snapshot { version, catalog, lsn }
+        let pin = self.core.pins.pin(&version, lsn);
+        Snapshot { version, catalog, lsn, pin }
     }
 
     /// Brings a read-only handle to the newest state on disk; snapshots taken before stay as they are. A writing handle is always there.
+    ///
+    /// When nothing was committed or merged since, this reads HEAD and the end of the log and is done. Otherwise it reads the state anew, as
+    /// opening does: a writer may have taken back a group that failed, so what the log held before is not carried over.
     pub fn refresh(&self) -> Result<()> {
-        let reading = self.core.writer.lock().read_only.is_some();
-        if reading {
-            let newer = open::reload(&self.core)?;
+        let Some(seen) = self.core.seen.lock().clone() else { return Ok(()) };
+        let timer = Timer::start();
+        let changed = !open::is_unchanged(&self.core, &seen)?;
+        if changed {
+            let (newer, seen) = open::reload(&self.core)?;
+            // In this order everywhere: what was seen, then what is shown.
+            let mut current = self.core.seen.lock();
             let mut published = self.core.published.write();
             if newer.lsn >= published.lsn {
-                *published = newer;
+                (*published, *current) = (newer, Some(seen));
             }
         }
+        events::refreshed(changed, self.core.published.read().lsn, timer);
         Ok(())
+    }
+
+    /// How this handle is doing: snapshots that are held, files and merges that wait, bytes that are not synced, what failed in the
+    /// background, why the writer stopped. Reads the directory's list; O(files + segments + held snapshots x segments).
+    ///
+    /// A handle for reading knows its own snapshots and what is on the disk, not what a writer beside it holds or waits for.
+    ///
+    /// ```
+    /// # use triune::{Database, Document, Schema};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::create(dir.path().join("db"))?;
+    /// # db.create_collection("notes", Schema::default())?;
+    /// let held = db.snapshot();
+    /// assert_eq!(db.health()?.snapshots.count, 1);
+    /// drop(held);
+    /// assert_eq!(db.health()?.snapshots.count, 0);
+    /// # Ok::<(), triune::Error>(())
+    /// ```
+    pub fn health(&self) -> Result<Health> {
+        self.core.health()
     }
 
     /// Makes every commit so far durable, whatever its durability was.
@@ -257,32 +304,24 @@ impl Database {
     }
 
     /// Brings everything committed so far into segments, so that the next open replays nothing.
+    ///
+    /// Once the new state is published the answer is `Ok`: if removing what the old one needed fails, [`Database::health`] tells, and a later
+    /// checkpoint tries again.
     pub fn checkpoint(&self) -> Result<()> {
-        self.core.checkpoint()
+        self.core.guarded("a checkpoint panicked", || self.core.checkpoint())
     }
 
     /// Carries out merges that are due until none is. With [`Options::background`] a thread does so by itself.
     pub fn merge(&self) -> Result<()> {
         self.core.writable(&self.core.writer.lock())?;
-        while self.core.merge_due()? {}
-        Ok(())
+        self.core.guarded("a merge panicked", || self.core.merge_all_due())
     }
 
     /// Leaves one segment a collection, no tombstones and no unreachable file. O(documents). Commits go on meanwhile.
+    ///
+    /// A collection with damaged files is passed over and stays as it was; the others are compacted, and then the first damage is the error.
     pub fn compact(&self) -> Result<()> {
-        self.core.checkpoint()?;
-        let _merging = self.core.merging.lock();
-        loop {
-            let (version, catalog) = {
-                let w = self.core.writer.lock();
-                (w.version.clone(), w.catalog.clone())
-            };
-            match policy::whole(&version, &catalog) {
-                Some(plan) => drop(self.core.merge(&plan)?),
-                None => break,
-            }
-        }
-        self.core.wait_for_garbage()
+        self.core.guarded("a merge panicked", || self.core.compact())
     }
 
     /// Bytes of all files of the database.
@@ -297,9 +336,10 @@ impl Database {
 
     /// Finishes: stops merges, brings every commit into segments, folds small ones, removes what nothing reaches, and releases the lock.
     ///
-    /// An error leaves every acknowledged commit in the log; the next open replays it. The handle is gone either way.
+    /// An error leaves every acknowledged commit in the log or, when it says so, in the files: the next open finds it. The handle is gone
+    /// either way.
     pub fn close(self) -> Result<()> {
-        self.core.close()
+        self.core.guarded("a checkpoint or merge panicked", || self.core.close())
     }
 }
 
@@ -311,6 +351,17 @@ impl Drop for Database {
         drop(w);
         *self.core.lock.lock() = None;
     }
+}
+
+/// The directory in which a database is to be made; it may be there, and empty.
+pub(crate) fn new_directory(path: &Path) -> Result<FsDirectory> {
+    if let Some(database) = database_above(path) {
+        let (path, database) = (path.display(), database.display());
+        return Err(Error::InvalidArgument(format!(
+            "{path} lies inside the database {database}; nothing was made. Name a directory beside it"
+        )));
+    }
+    FsDirectory::create(path).map_err(|e| Error::io(format!("creating {}", path.display()), e))
 }
 
 /// An existing directory.
@@ -338,26 +389,41 @@ impl Core {
         };
         if wrote {
             self.checkpoint()?;
-            self.fold()?;
-            let _maintenance = self.maintenance.lock();
-            self.collect_garbage()?;
+            let tidied = self.fold().and_then(|()| {
+                let _maintenance = self.maintenance.lock();
+                self.collect_garbage().map(drop)
+            });
+            return tidied.map_err(|e| {
+                e.noting(
+                    "every commit is in the files and the next open replays nothing; only folding small segments or removing files failed",
+                )
+            });
         }
         Ok(())
+    }
+
+    /// See [`Database::compact`].
+    fn compact(&self) -> Result<()> {
+        self.checkpoint()?;
+        let _merging = self.merging.lock();
+        let mut damage = Damage::default();
+        while self.merge_pass(&mut damage, policy::whole)? {}
+        self.wait_for_garbage()?;
+        damage.into_result()
     }
 
     /// Folds small young segments, at most as many bytes as this handle wrote, so that many short sessions leave few segments.
     fn fold(&self) -> Result<()> {
         let _merging = self.merging.lock();
         let mut budget = 2 * self.bytes_flushed.load(Ordering::Relaxed);
-        loop {
-            let (version, catalog) = {
-                let w = self.writer.lock();
-                (w.version.clone(), w.catalog.clone())
-            };
-            let Some(plan) = policy::fold(&version, &catalog, budget) else { return Ok(()) };
-            budget -= plan.inputs.iter().map(|s| s.entry.length).sum::<u64>();
-            self.merge(&plan)?;
-        }
+        let mut damage = Damage::default();
+        let within = |field: Field<'_>, budget: &mut u64| {
+            let plans = policy::fold(field, *budget);
+            *budget -= plans.iter().flat_map(|p| &p.inputs).map(|s| s.entry.length).sum::<u64>();
+            plans
+        };
+        while self.merge_pass(&mut damage, |field| within(field, &mut budget))? {}
+        damage.into_result()
     }
 
     /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.

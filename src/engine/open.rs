@@ -3,23 +3,25 @@
 //! A reader writes nothing. A writer takes the lock first, and when the logs hold commits that the manifest does not, it ends with a
 //! checkpoint, so that what survived stands in fresh, synced files before anything new is accepted.
 
-use super::core::{Core, Published, Writer};
+use super::core::{Core, Published, Seen, Writer};
 use super::create::{Found, look};
+use super::events::{self, Timer};
 use super::files::Files;
 use super::replay;
-use super::segments::{SegmentFile, SegmentHandle};
+use super::segments::OpenFiles;
 use super::version::{Catalog, CollectionSegments, Version};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
-use crate::ids::{Generation, Lsn, Uuid};
-use crate::io::names;
+use crate::format::sabotage::{Rule, breaks};
+use crate::ids::{Generation, Lsn};
+use crate::io::names::{self, FileName};
 use crate::io::{Directory, LockGuard, LockMode};
 use crate::manifest::{HeadVerdict, HeadView, Publisher, read_head, read_manifest};
 use crate::memtable::{Memtable, Totals};
-use crate::options::{IoMode, Options};
-use crate::wal::{Recovered, Tail, Witness, recover};
+use crate::options::Options;
+use crate::wal::{self, Recovered, Tail, Witness, recover};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -52,14 +54,17 @@ struct Loaded {
 pub(crate) fn open_writer(dir: Arc<dyn Directory>, options: Options) -> Result<(Arc<Core>, RecoveryReport)> {
     refuse_missing(dir.as_ref())?;
     let lock = take_lock(dir.as_ref())?;
+    let _span = events::open_span(true);
+    let timer = Timer::start();
     let _opening = opening(dir.as_ref())?;
     let loaded = load(dir.as_ref(), &options, true)?;
+    tell(&loaded, timer);
     let witness = Witness::open(dir.as_ref());
     let report = report(&loaded);
     let behind = loaded.replayed.lsn > loaded.version.applied_lsn();
     let core = core(dir, options, loaded, witness, Some(lock), None)?;
     drop(_opening);
-    if behind {
+    if behind && !breaks(Rule::CheckpointRecovered) {
         recover_into_files(&core, &report)?;
     }
     Ok((core, report))
@@ -80,14 +85,17 @@ fn recover_into_files(core: &Core, report: &RecoveryReport) -> Result<()> {
 /// Opens for reading: any number of processes, beside a writer.
 pub(crate) fn open_reader(dir: Arc<dyn Directory>, options: Options) -> Result<(Arc<Core>, RecoveryReport)> {
     refuse_missing(dir.as_ref())?;
+    let _span = events::open_span(false);
+    let timer = Timer::start();
     let loaded = load_beside_a_writer(dir.as_ref(), &options)?;
+    tell(&loaded, timer);
     let report = report(&loaded);
     let why = "the database was opened for reading; open it for writing to change it".to_string();
     Ok((core(dir, options, loaded, None, None, Some(why))?, report))
 }
 
 /// The newest state, for a reader that has an older one.
-pub(crate) fn reload(core: &Core) -> Result<Published> {
+pub(crate) fn reload(core: &Core) -> Result<(Published, Seen)> {
     let loaded = load_beside_a_writer(core.dir.as_ref(), &core.options)?;
     if loaded.view.chosen.database != core.database {
         return Err(Error::corrupt(
@@ -96,18 +104,53 @@ pub(crate) fn reload(core: &Core) -> Result<Published> {
             format!("the database is now {}, it was {}", loaded.view.chosen.database, core.database),
         ));
     }
-    let lsn = loaded.replayed.lsn;
-    Ok(Published { version: Arc::new(loaded.version), catalog: Arc::new(loaded.catalog), lsn })
+    let (lsn, seen) = (loaded.replayed.lsn, seen(&loaded));
+    let published = Published { version: Arc::new(loaded.version), catalog: Arc::new(loaded.catalog), lsn };
+    Ok((published, seen))
 }
 
-/// Loads until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile.
+/// Whether nothing on the disk is newer than what `seen` says. Reads HEAD, a header of the log and its last block; replays nothing.
+///
+/// HEAD is read after the log: a writer that went on in another log has named it in HEAD before its first record.
+pub(crate) fn is_unchanged(core: &Core, seen: &Seen) -> Result<bool> {
+    let Some(end) = &seen.end else { return Ok(false) };
+    if !wal::is_unchanged(core.dir.as_ref(), end)? {
+        return Ok(false);
+    }
+    Ok(matches!(read_head(core.dir.as_ref(), false)?, HeadVerdict::Valid(view) if view.chosen == seen.head))
+}
+
+fn seen(loaded: &Loaded) -> Seen {
+    let mut reached: BTreeSet<FileName> = loaded.recovered.logs.iter().map(|&n| FileName::Wal(n)).collect();
+    reached.insert(FileName::Manifest(loaded.view.chosen.manifest_number));
+    reached.extend(&loaded.replayed.files);
+    Seen { head: loaded.view.chosen.clone(), reached, end: loaded.recovered.end.clone() }
+}
+
+/// Tells `tracing` what opening found.
+fn tell(loaded: &Loaded, timer: Timer) {
+    let dropped = match &loaded.recovered.tail {
+        Tail::Clean => None,
+        Tail::Torn { bytes, dropped_records, .. } => Some((*bytes, *dropped_records)),
+    };
+    let replayed = loaded.recovered.records.len() as u64;
+    events::opened(loaded.replayed.lsn, replayed, dropped, loaded.catalog.collections.size(), timer);
+}
+
+/// Loads a state for reading.
 fn load_beside_a_writer(dir: &dyn Directory, options: &Options) -> Result<Loaded> {
+    beside_a_writer(dir, || load(dir, options, false)).map(|(_opening, loaded)| loaded)
+}
+
+/// Reads until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile. While the
+/// guard is held, no writer unlinks a file.
+pub(super) fn beside_a_writer<T>(dir: &dyn Directory, read: impl Fn() -> Result<T>) -> Result<(LockGuard, T)> {
     let mut last = None;
     for _ in 0..READ_ATTEMPTS {
-        let _opening = opening(dir)?;
+        let opening = opening(dir)?;
         let before = head_generation(dir);
-        match load(dir, options, false) {
-            Ok(loaded) => return Ok(loaded),
+        match read() {
+            Ok(found) => return Ok((opening, found)),
             Err(e @ (Error::Corrupt(_) | Error::NotFound(_))) if head_generation(dir) != before => last = Some(e),
             Err(e) => return Err(e),
         }
@@ -123,11 +166,11 @@ fn head_generation(dir: &dyn Directory) -> Option<Generation> {
 }
 
 /// Says clearly why there is nothing to open.
-fn refuse_missing(dir: &dyn Directory) -> Result<()> {
+pub(super) fn refuse_missing(dir: &dyn Directory) -> Result<()> {
     match look(dir)? {
         Found::Database => Ok(()),
         Found::Unfinished => Err(Error::NotFound(format!(
-            "a database in {}: a create was cut short there and nothing was ever committed; create it again",
+            "a database in {}: a create, restore or backup was cut short there and nothing in it counts; run it again, or remove the directory",
             dir.describe()
         ))),
         Found::Nothing | Found::Foreign(_) => Err(Error::NotFound(format!("a database in {}; create one first", dir.describe()))),
@@ -174,8 +217,15 @@ fn opening(dir: &dyn Directory) -> Result<LockGuard> {
     Err(Error::Locked("a writer has held HEAD for 5 s while it removes files; try again".into()))
 }
 
-/// Reads everything. Writes nothing.
-fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded> {
+/// What HEAD, the manifest and the logs say.
+pub(super) struct State {
+    pub(super) view: HeadView,
+    pub(super) manifest: Manifest,
+    pub(super) recovered: Recovered,
+}
+
+/// Reads HEAD, the manifest that it names and the records after it. Writes nothing.
+pub(super) fn read_state(dir: &dyn Directory, writing: bool) -> Result<State> {
     // Read in this order: evidence, the state, the logs. Whatever a live writer does meanwhile, evidence is never newer than the logs.
     let witness = Witness::read(dir);
     let view = match read_head(dir, writing)? {
@@ -186,26 +236,29 @@ fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded>
     let head = &view.chosen;
     let manifest = read_manifest(dir, head)?;
     let recovered = recover(dir, head.database, head.wal_sequence, head.wal_id, head.applied_lsn, head.durable_lsn, witness)?;
+    Ok(State { view, manifest, recovered })
+}
+
+/// Reads everything. Writes nothing.
+fn load(dir: &dyn Directory, options: &Options, writing: bool) -> Result<Loaded> {
+    let State { view, manifest, recovered } = read_state(dir, writing)?;
+    let head = &view.chosen;
     let catalog = Catalog::of(&manifest);
-    let mut version = version(dir, head.database, head.generation, manifest, options.io_mode)?;
-    let (catalog, mut replayed) = replay::replay(dir, head.database, options.io_mode, &mut version, catalog, &recovered.records)?;
+    let mut files = OpenFiles::new(dir, head.database, options.io_mode);
+    let mut version = version(&mut files, head.generation, manifest)?;
+    let (catalog, mut replayed) = replay::replay(dir, head.database, &mut files, &mut version, catalog, &recovered.records)?;
     // Records of a kind that may be skipped have an lsn too, which no other record may get.
     replayed.lsn = replayed.lsn.max(recovered.last_lsn);
     Ok(Loaded { view, version, catalog, replayed, recovered })
 }
 
 /// The version that a manifest names. Opens every file, reads no segment.
-pub(crate) fn version(dir: &dyn Directory, database: Uuid, generation: Generation, manifest: Manifest, mode: IoMode) -> Result<Version> {
-    let mut files: BTreeMap<u64, Arc<SegmentFile>> = BTreeMap::new();
+pub(crate) fn version(files: &mut OpenFiles<'_>, generation: Generation, manifest: Manifest) -> Result<Version> {
     let mut collections = BTreeMap::new();
     for c in &manifest.collections {
         let mut segments = Vec::with_capacity(c.segments.len());
         for entry in &c.segments {
-            let file = match files.get(&entry.file) {
-                Some(file) => file.clone(),
-                None => files.entry(entry.file).or_insert(SegmentFile::open(dir, entry.file, mode)?).clone(),
-            };
-            segments.push(SegmentHandle::new(dir, database, file, entry.clone(), Lsn(0), manifest.applied_lsn)?);
+            segments.push(files.handle(entry, Lsn(0), manifest.applied_lsn)?);
         }
         let totals = Totals { documents: c.documents, tokens: c.tokens, vectors: c.vectors };
         collections.insert(c.incarnation, Arc::new(CollectionSegments { totals, segments }));
@@ -231,6 +284,7 @@ fn core(
     lock: Option<LockGuard>,
     read_only: Option<String>,
 ) -> Result<Arc<Core>> {
+    let seen = read_only.as_ref().map(|_| seen(&loaded));
     let Loaded { view, version, catalog, replayed, recovered } = loaded;
     let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
     let publisher = if read_only.is_none() { Some(Publisher::open(dir.as_ref(), &view)?) } else { None };
@@ -264,6 +318,9 @@ fn core(
         merging: Mutex::new(()),
         bytes_flushed: AtomicU64::new(0),
         background: super::background::Background::default(),
+        pins: Arc::default(),
+        log_bytes: AtomicU64::new(0),
+        seen: Mutex::new(seen),
         lock: Mutex::new(lock),
         options,
         dir,

@@ -1,22 +1,50 @@
 //! Which segments are worth merging.
 //!
 //! Size-tiered by adjacent age: segments of like size that stand next to each other are merged `merge_fan_in` at a time, so a document is
-//! rewritten once a tier, and seqs stay ascending from segment to segment. A segment that is more than a fifth dead is rewritten alone.
+//! rewritten once a tier, and seqs stay ascending from segment to segment. A segment that is more than a fifth dead is rewritten alone, and so
+//! is every segment in a file more than half of which nothing names any more.
 
 use super::merge::Plan;
 use super::segments::SegmentHandle;
 use super::version::{Catalog, Version};
-use crate::ids::Lsn;
+use crate::format::sabotage::{Rule, breaks};
+use crate::ids::{Incarnation, Lsn};
 use crate::options::limits;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Segments below this many bytes are of one tier: their number, not their size, is what costs.
 const SMALLEST_TIER_BYTES: u64 = 4 << 20;
+/// A file in which fewer bytes than this are named by nothing is left alone by merges that nobody asked for.
+const WASTE_BYTES_MIN: u64 = 1 << 20;
+/// Plans of one pass read about so many bytes at most; a larger one goes alone.
+const PASS_BYTES: u64 = 64 << 20;
 
-/// The next merge that is due, if any is.
-pub(crate) fn due(version: &Version, catalog: &Catalog, fan_in: usize) -> Option<Plan> {
-    let (fan_in, applied) = (fan_in.max(2), version.applied_lsn());
-    plans(version, catalog, |segments| {
+/// Where merges are looked for: a version, the collections that still exist, and those that are passed over.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) version: &'a Version,
+    pub(crate) catalog: &'a Catalog,
+    /// Collections with damaged files: a plan of theirs would fail again.
+    pub(crate) skip: &'a BTreeSet<Incarnation>,
+}
+
+/// The merges that are due next: what one pass takes.
+pub(crate) fn due(field: Field<'_>, fan_in: usize) -> Vec<Plan> {
+    due_within(field, fan_in, PASS_BYTES)
+}
+
+/// Segments and bytes that wait for a merge now. O(segments).
+pub(crate) fn backlog(field: Field<'_>, fan_in: usize) -> (u64, u64) {
+    let plans = due_within(field, fan_in, u64::MAX);
+    let inputs = || plans.iter().flat_map(|p| &p.inputs);
+    (inputs().count() as u64, inputs().map(|s| s.entry.length).sum())
+}
+
+fn due_within(field: Field<'_>, fan_in: usize, bytes: u64) -> Vec<Plan> {
+    let (fan_in, applied) = (fan_in.max(2), field.version.applied_lsn());
+    let wasteful = wasteful_files(field.version, WASTE_BYTES_MIN);
+    plans(field, bytes, |segments| {
         let tiers: Vec<u32> = segments.iter().map(|s| tier(s.entry.length, fan_in)).collect();
         // The youngest window first: it is the cheapest.
         let window = (0..segments.len().saturating_sub(fan_in - 1)).rev().find(|&i| {
@@ -28,42 +56,74 @@ pub(crate) fn due(version: &Version, catalog: &Catalog, fan_in: usize) -> Option
         if let Some(i) = window {
             return Some((i, i + fan_in));
         }
-        let half_dead = segments.iter().position(|s| s.dead_rows(applied) * 5 > s.entry.rows && s.entry.rows >= 1000);
-        half_dead.map(|i| (i, i + 1))
+        let worn = |s: &Arc<SegmentHandle>| {
+            (s.dead_rows(applied) * 5 > s.entry.rows && s.entry.rows >= 1000) || wasteful.contains(&s.file().number)
+        };
+        segments.iter().position(worn).map(|i| (i, i + 1))
     })
 }
 
-/// Everything of one collection into one segment, if it is more than one or any row in it is dead.
-pub(crate) fn whole(version: &Version, catalog: &Catalog) -> Option<Plan> {
-    let applied = version.applied_lsn();
-    plans(version, catalog, |segments| {
-        let worth = segments.len() > 1 || segments.iter().any(|s| s.dead_rows(applied) > 0);
+/// Everything of one collection into one segment, if it is more than one, or any row in it is dead, or most of its file is named by nothing.
+pub(crate) fn whole(field: Field<'_>) -> Vec<Plan> {
+    let applied = field.version.applied_lsn();
+    let wasteful = wasteful_files(field.version, 0);
+    plans(field, PASS_BYTES, |segments| {
+        let worn = |s: &Arc<SegmentHandle>| s.dead_rows(applied) > 0 || wasteful.contains(&s.file().number);
+        let worth = segments.len() > 1 || segments.iter().any(worn);
         (worth && fits(segments)).then_some((0, segments.len()))
     })
 }
 
-/// The youngest segments that together hold at most `bytes`, when they are at least two: what `close` folds.
-pub(crate) fn fold(version: &Version, catalog: &Catalog, bytes: u64) -> Option<Plan> {
-    plans(version, catalog, |segments| {
+/// The youngest segments of each collection that together hold at most what is left of `bytes`, when they are at least two: what `close` folds.
+pub(crate) fn fold(field: Field<'_>, bytes: u64) -> Vec<Plan> {
+    let mut left = bytes;
+    plans(field, PASS_BYTES, |segments| {
         let mut sum = 0u64;
         let young = segments.iter().rev().take_while(|s| {
-            sum += s.entry.length;
-            sum <= bytes
+            sum + s.entry.length <= left && {
+                sum += s.entry.length;
+                true
+            }
         });
         let from = segments.len() - young.count();
-        (segments.len() - from >= 2 && fits(&segments[from..])).then_some((from, segments.len()))
+        if segments.len() - from < 2 || !fits(&segments[from..]) {
+            return None;
+        }
+        left -= sum;
+        Some((from, segments.len()))
     })
 }
 
-fn plans(version: &Version, catalog: &Catalog, choose: impl Fn(&[Arc<SegmentHandle>]) -> Option<(usize, usize)>) -> Option<Plan> {
-    let applied = version.applied_lsn();
-    catalog.collections.values().find_map(|info| {
-        let all = &version.collections.get(&info.incarnation)?.segments;
+/// At most one plan a collection, together at most about `bytes` large.
+fn plans(field: Field<'_>, bytes: u64, mut choose: impl FnMut(&[Arc<SegmentHandle>]) -> Option<(usize, usize)>) -> Vec<Plan> {
+    let applied = field.version.applied_lsn();
+    let (mut plans, mut sum) = (Vec::new(), 0u64);
+    for info in field.catalog.collections.values().filter(|info| !field.skip.contains(&info.incarnation)) {
+        let Some(collection) = field.version.collections.get(&info.incarnation) else { continue };
         // Segments that landed after the manifest are not the manifest's to replace; they are the youngest.
-        let named = all.iter().take_while(|s| s.landed <= applied).count();
-        let (from, to) = choose(&all[..named])?;
-        Some(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs: all[from..to].to_vec(), lsn: applied })
-    })
+        let named = collection.segments.iter().take_while(|s| s.landed <= applied).count();
+        let Some((from, to)) = choose(&collection.segments[..named]) else { continue };
+        let inputs = collection.segments[from..to].to_vec();
+        sum = inputs.iter().fold(sum, |sum, s| sum.saturating_add(s.entry.length));
+        if sum > bytes && !plans.is_empty() {
+            break;
+        }
+        let lsn = if breaks(Rule::MergeDropsApplied) { Lsn(super::resolve::NEWEST.0 - 1) } else { applied };
+        plans.push(Plan { incarnation: info.incarnation, info: info.as_ref().clone(), inputs, lsn });
+    }
+    plans
+}
+
+/// Files of segments of which the version names less than half, at least `least` bytes less than all.
+fn wasteful_files(version: &Version, least: u64) -> BTreeSet<u64> {
+    let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for s in version.segments() {
+        let (named, _) = files.entry(s.file().number).or_insert((0, s.file().length));
+        // The next segment starts at a multiple of a page; what fills it up is no waste.
+        *named += s.entry.length.next_multiple_of(4096);
+    }
+    let wasteful = |named: u64, length: u64| named.saturating_mul(2) < length && length - named >= least;
+    files.into_iter().filter(|&(_, (named, length))| wasteful(named, length)).map(|(number, _)| number).collect()
 }
 
 fn tier(bytes: u64, fan_in: usize) -> u32 {
@@ -77,7 +137,7 @@ fn fits(segments: &[Arc<SegmentHandle>]) -> bool {
 impl SegmentHandle {
     /// Rows that died by `applied`, which are those that a merge drops: counting later deaths, a merge would be due again as soon as it is
     /// done, for ever.
-    fn dead_rows(&self, applied: Lsn) -> u64 {
+    pub(crate) fn dead_rows(&self, applied: Lsn) -> u64 {
         let stored = self.entry.tombstones.as_ref().map_or(0, |t| t.dead);
         stored + self.log.between(Lsn(0), applied).documents
     }

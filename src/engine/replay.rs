@@ -2,15 +2,16 @@
 
 use super::commit::kill;
 use super::resolve::NEWEST;
-use super::segments::{SegmentFile, SegmentHandle};
+use super::segments::OpenFiles;
 use super::version::{Catalog, Frozen, Version};
 use crate::error::{Error, Result};
 use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::memtable::{Analysis, Memtable};
-use crate::options::{Derivation, IoMode};
+use crate::options::Derivation;
 use crate::tombstones::{TombstonesPart, TombstonesReader};
 use crate::wal::LoggedRecord;
 use roaring::RoaringTreemap;
@@ -31,7 +32,7 @@ pub(crate) struct Replayed {
 pub(crate) fn replay(
     dir: &dyn Directory,
     database: Uuid,
-    mode: IoMode,
+    files: &mut OpenFiles<'_>,
     version: &mut Version,
     catalog: Catalog,
     records: &[LoggedRecord],
@@ -39,7 +40,7 @@ pub(crate) fn replay(
     let m = &version.manifest;
     let at = Replayed { lsn: m.applied_lsn, next_seq: m.next_seq, next_incarnation: m.next_incarnation, files: Vec::new() };
     let derivations = catalog.collections.values().map(|c| (c.incarnation, c.schema.derivation())).collect();
-    let mut replay = Replay { dir, database, mode, version, catalog, at, derivations };
+    let mut replay = Replay { dir, database, files, version, catalog, at, derivations };
     for record in records {
         let effects = CommitEffects::decode(&record.payload).map_err(|e| e.in_file(&record.file, record.offset))?;
         // What is wrong inside a record is wrong in its file.
@@ -51,22 +52,24 @@ pub(crate) fn replay(
     Ok((replay.catalog, replay.at))
 }
 
-struct Replay<'a> {
+struct Replay<'a, 'b> {
     dir: &'a dyn Directory,
     database: Uuid,
-    mode: IoMode,
+    files: &'a mut OpenFiles<'b>,
     version: &'a mut Version,
     catalog: Catalog,
     at: Replayed,
     derivations: BTreeMap<Incarnation, Derivation>,
 }
 
-impl Replay<'_> {
+impl Replay<'_, '_> {
     fn record(&mut self, record: &LoggedRecord, effects: &CommitEffects) -> Result<()> {
         // A landed batch was preceded by a freeze; freezing here too keeps seqs ascending from part to part.
-        if effects.collections.iter().any(|c| !c.landed.is_empty()) && !self.version.active.is_empty() {
+        let landed = effects.collections.iter().any(|c| !c.landed.is_empty());
+        if landed && !self.version.active.is_empty() && !breaks(Rule::FreezeAtLanded) {
             self.freeze();
         }
+        self.check_numbers(effects).map_err(Error::InvalidArgument)?;
         for change in &effects.catalog {
             self.catalog.apply(change).map_err(Error::InvalidArgument)?;
             self.follow_derivation(change);
@@ -81,6 +84,26 @@ impl Replay<'_> {
         }
         self.at.lsn = record.lsn;
         (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
+        Ok(())
+    }
+
+    /// Refuses numbers that were given before, or that the next commit would give again.
+    fn check_numbers(&self, effects: &CommitEffects) -> std::result::Result<(), String> {
+        let (before, next) = (self.at.next_seq, effects.next_seq);
+        if next < before || effects.next_incarnation < self.at.next_incarnation {
+            let incarnations = (self.at.next_incarnation, effects.next_incarnation);
+            return Err(format!(
+                "the next seq goes from {before} to {next}, the next incarnation from {} to {}",
+                incarnations.0, incarnations.1
+            ));
+        }
+        for collection in &effects.collections {
+            let rows = collection.rows.iter().map(|row| (row.seq, row.seq));
+            let landed = collection.landed.iter().map(|segment| (segment.base_seq, segment.last_seq));
+            if let Some((from, to)) = rows.chain(landed).find(|(from, to)| *from < before || *to >= next) {
+                return Err(format!("it stores seqs {from} to {to}; those from {before} to below {next} are its own"));
+            }
+        }
         Ok(())
     }
 
@@ -161,12 +184,7 @@ impl Replay<'_> {
     fn landed(&mut self, lsn: Lsn, effects: &CollectionEffects) -> Result<()> {
         for entry in &effects.landed {
             self.at.files.push(FileName::Segments(entry.file));
-            let open = self.version.segments().map(|s| s.file()).find(|f| f.number == entry.file).cloned();
-            let file = match open {
-                Some(file) => file,
-                None => SegmentFile::open(self.dir, entry.file, self.mode)?,
-            };
-            let handle = SegmentHandle::new(self.dir, self.database, file, entry.clone(), lsn, lsn)?;
+            let handle = self.files.handle(entry, lsn, lsn)?;
             self.version.with_segment(effects.incarnation, handle);
         }
         Ok(())

@@ -15,6 +15,8 @@ use crate::segment::SegmentReader;
 use crate::text::TextReader;
 use crate::tombstones::{TombstonesPart, TombstonesReader};
 use crate::vector::VectorsReader;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, OnceLock};
 
 /// An open, sealed file of segments. While a snapshot holds it, its bytes stay readable even after the name is gone.
@@ -22,8 +24,16 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct SegmentFile {
     pub(crate) number: u64,
     name: String,
-    handle: Arc<dyn File>,
-    bytes: Option<Bytes>,
+    /// Its bytes when it was opened; it is never written again.
+    pub(crate) length: u64,
+    access: Access,
+}
+
+/// How the file is read. A mapping needs no descriptor: many files do not use them up.
+#[derive(Debug)]
+enum Access {
+    Mapped(Bytes),
+    Read(Arc<dyn File>),
 }
 
 impl SegmentFile {
@@ -31,14 +41,45 @@ impl SegmentFile {
     pub(crate) fn open(dir: &dyn Directory, number: u64, mode: IoMode) -> Result<Arc<SegmentFile>> {
         let name = FileName::Segments(number).to_string();
         let handle = open_named(dir, &name)?;
-        let bytes = match mode {
-            IoMode::Mmap => {
-                let len = handle.len().map_err(|e| Error::io(format!("reading the length of {name}"), e))?;
-                Some(handle.map(len).map_err(|e| Error::io(format!("mapping {name}"), e))?)
-            }
-            IoMode::Pread => None,
+        let length = handle.len().map_err(|e| Error::io(format!("reading the length of {name}"), e))?;
+        let access = match mode {
+            IoMode::Mmap => Access::Mapped(handle.map(length).map_err(|e| Error::io(format!("mapping {name}"), e))?),
+            IoMode::Pread => Access::Read(handle),
         };
-        Ok(Arc::new(SegmentFile { number, name, handle, bytes }))
+        Ok(Arc::new(SegmentFile { number, name, length, access }))
+    }
+}
+
+/// The files that a version names, each opened once however many segments lie in it.
+#[derive(Debug)]
+pub(crate) struct OpenFiles<'a> {
+    dir: &'a dyn Directory,
+    database: Uuid,
+    mode: IoMode,
+    segments: BTreeMap<u64, Arc<SegmentFile>>,
+    tombstones: BTreeMap<u64, Arc<TombstonesReader>>,
+}
+
+impl<'a> OpenFiles<'a> {
+    /// None is open yet.
+    pub(crate) fn new(dir: &'a dyn Directory, database: Uuid, mode: IoMode) -> OpenFiles<'a> {
+        OpenFiles { dir, database, mode, segments: BTreeMap::new(), tombstones: BTreeMap::new() }
+    }
+
+    /// A handle on the segment `entry`, over files that are opened when this is the first to need them.
+    pub(crate) fn handle(&mut self, entry: &SegmentEntry, landed: Lsn, applied: Lsn) -> Result<Arc<SegmentHandle>> {
+        let file = match self.segments.entry(entry.file) {
+            Entry::Occupied(open) => open.get().clone(),
+            Entry::Vacant(slot) => slot.insert(SegmentFile::open(self.dir, entry.file, self.mode)?).clone(),
+        };
+        let tombstones = match &entry.tombstones {
+            None => None,
+            Some(t) => Some(match self.tombstones.entry(t.file) {
+                Entry::Occupied(open) => open.get().clone(),
+                Entry::Vacant(slot) => slot.insert(Arc::new(TombstonesReader::open(self.dir, self.database, t.file)?)).clone(),
+            }),
+        };
+        Ok(SegmentHandle::new(self.database, file, tombstones, entry.clone(), landed, applied))
     }
 }
 
@@ -77,27 +118,24 @@ pub(crate) struct SegmentHandle {
     database: Uuid,
     file: Arc<SegmentFile>,
     /// The file that holds its stored tombstones, open from the start so that nobody can pull it away.
-    tombstones: Option<TombstonesReader>,
+    tombstones: Option<Arc<TombstonesReader>>,
     rooms: OnceLock<Rooms>,
     /// Deaths after `applied`, in commit order.
     pub(crate) log: DeathLog,
 }
 
 impl SegmentHandle {
-    /// A handle on the segment `entry` of an open file. Nothing of it is read yet.
+    /// A handle on the segment `entry` of an open file, with the open file of its stored tombstones. Nothing of it is read yet.
     pub(crate) fn new(
-        dir: &dyn Directory,
         database: Uuid,
         file: Arc<SegmentFile>,
+        tombstones: Option<Arc<TombstonesReader>>,
         entry: SegmentEntry,
         landed: Lsn,
         applied: Lsn,
-    ) -> Result<Arc<SegmentHandle>> {
-        let tombstones = match &entry.tombstones {
-            Some(t) => Some(TombstonesReader::open(dir, database, t.file)?),
-            None => None,
-        };
-        Ok(Arc::new(SegmentHandle { entry, landed, applied, database, file, tombstones, rooms: OnceLock::new(), log: DeathLog::default() }))
+    ) -> Arc<SegmentHandle> {
+        debug_assert_eq!(tombstones.is_some(), entry.tombstones.is_some(), "stored tombstones lie in an open file");
+        Arc::new(SegmentHandle { entry, landed, applied, database, file, tombstones, rooms: OnceLock::new(), log: DeathLog::default() })
     }
 
     /// The file it lies in.
@@ -122,9 +160,9 @@ impl SegmentHandle {
 
     fn open_rooms(&self) -> Result<Rooms> {
         let e = &self.entry;
-        let reader = match &self.file.bytes {
-            Some(bytes) => SegmentReader::open_mapped(bytes, &self.file.name, self.database, e.offset, e.length, e.crc)?,
-            None => SegmentReader::open_pread(self.file.handle.clone(), &self.file.name, self.database, e.offset, e.length, e.crc)?,
+        let reader = match &self.file.access {
+            Access::Mapped(bytes) => SegmentReader::open_mapped(bytes, &self.file.name, self.database, e.offset, e.length, e.crc)?,
+            Access::Read(file) => SegmentReader::open_pread(file.clone(), &self.file.name, self.database, e.offset, e.length, e.crc)?,
         };
         let rows = RowsReader::open(&reader, e.base_seq)?;
         let differs = |what: &str, expected: u64, found: u64| {

@@ -1,5 +1,6 @@
 //! A moment of the database, for reading.
 
+use super::health::Pin;
 use super::resolve::no_collection;
 use super::search::Walk;
 use super::version::{Catalog, CollectionInfo, Parts, Version};
@@ -33,6 +34,7 @@ pub struct Snapshot {
     pub(crate) version: Arc<Version>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) lsn: Lsn,
+    pub(crate) pin: Arc<Pin>,
 }
 
 impl Snapshot {
@@ -54,7 +56,12 @@ impl Snapshot {
     /// One collection.
     pub fn collection(&self, name: &str) -> Result<Collection> {
         let info = self.catalog.collections.get(name).ok_or_else(|| no_collection(name))?;
-        Ok(Collection { name: name.into(), info: info.clone(), parts: self.version.parts(info.incarnation, self.lsn) })
+        Ok(Collection {
+            name: name.into(),
+            info: info.clone(),
+            parts: self.version.parts(info.incarnation, self.lsn),
+            _pin: self.pin.clone(),
+        })
     }
 }
 
@@ -64,6 +71,8 @@ pub struct Collection {
     name: Arc<str>,
     info: Arc<CollectionInfo>,
     pub(crate) parts: Parts,
+    /// Its snapshot is held as long as it is.
+    _pin: Arc<Pin>,
 }
 
 /// What a collection holds, as counted.

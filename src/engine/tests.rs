@@ -93,3 +93,43 @@ fn a_panic_of_the_leader_answers_everyone_and_stops_the_writer() {
     assert_eq!(db.commit(put("main", "after")).unwrap_err().code(), ErrorCode::Poisoned);
     assert_eq!(db.snapshot().collection("main").unwrap().count(), 0);
 }
+
+#[test]
+fn a_commit_looks_for_work_without_the_writers_lock() {
+    let (_, db) = created();
+    db.commit(put("main", "small")).unwrap();
+    // Whoever holds it leads the next group; taking it here a second time would never end.
+    let _leading = db.core.writer.lock();
+    db.core.after_commit();
+}
+
+#[test]
+fn an_interval_is_kept_while_a_merge_and_a_checkpoint_take_long() {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk), Options { background: true, ..options() }).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    let _long = (db.core.merging.lock(), db.core.maintenance.lock());
+    db.commit_with(put("main", "small"), Durability::Interval(std::time::Duration::from_millis(1))).unwrap();
+    while db.health().unwrap().unsynced_bytes > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_count_that_does_not_hold_names_the_files_in_which_it_does_not() {
+    let (disk, db) = created();
+    db.commit(put("main", "small")).unwrap();
+    db.checkpoint().unwrap();
+    let file = disk.file_names().into_iter().find(|n| n.starts_with("s-")).unwrap();
+    {
+        // As a bug of ours would: a total that no segment has.
+        let mut w = db.core.writer.lock();
+        let collections = &mut Arc::make_mut(&mut w.version).collections;
+        collections.values_mut().for_each(|c| Arc::make_mut(c).totals.documents += 1);
+    }
+    let mut batch = WriteBatch::new();
+    batch.put("main", vec![Document::new("b")]);
+    db.commit(batch).unwrap();
+    let crate::Error::Corrupt(damage) = db.checkpoint().unwrap_err() else { panic!("it is damage") };
+    assert_eq!((damage.file, damage.what.contains("counts 3 documents")), (file, true), "{}", damage.what);
+}

@@ -8,20 +8,37 @@ use crate::format::manifest::Manifest;
 use crate::ids::{Generation, Incarnation, Lsn, Seq};
 use crate::memtable::{MemCollection, Memtable, Totals};
 use crate::options::Schema;
+use rpds::RedBlackTreeMapSync;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The collections by name.
+/// The collections by name. A copy shares what it does not change: each commit that changes the catalog keeps one of its own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalog {
-    pub(crate) collections: BTreeMap<Arc<str>, Arc<CollectionInfo>>,
+    pub(crate) collections: RedBlackTreeMapSync<Arc<str>, Arc<CollectionInfo>>,
+    /// The name of each life.
+    names: RedBlackTreeMapSync<Incarnation, Arc<str>>,
 }
 
 impl Catalog {
     /// The catalog that a manifest names.
     pub(crate) fn of(manifest: &Manifest) -> Catalog {
         let info = |c: &crate::format::manifest::CollectionEntry| CollectionInfo { incarnation: c.incarnation, schema: c.schema.clone() };
-        Catalog { collections: manifest.collections.iter().map(|c| (c.name.as_str().into(), Arc::new(info(c)))).collect() }
+        let mut catalog = Catalog::default();
+        manifest.collections.iter().for_each(|c| catalog.insert(c.name.as_str().into(), info(c)));
+        catalog
+    }
+
+    fn insert(&mut self, name: Arc<str>, info: CollectionInfo) {
+        self.names.insert_mut(info.incarnation, name.clone());
+        self.collections.insert_mut(name, Arc::new(info));
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(info) = self.collections.get(name).cloned() {
+            self.names.remove_mut(&info.incarnation);
+            self.collections.remove_mut(name);
+        }
     }
 
     /// Applies one change; the reason when it does not fit. Commit and replay both come through here.
@@ -33,40 +50,58 @@ impl Catalog {
         };
         match change {
             CatalogChange::Create { name, incarnation, schema } => {
-                let info = CollectionInfo { incarnation: *incarnation, schema: schema.clone() };
-                self.collections.insert(name.as_str().into(), Arc::new(info));
+                self.expect_free(name, *incarnation)?;
+                self.insert(name.as_str().into(), CollectionInfo { incarnation: *incarnation, schema: schema.clone() });
             }
             CatalogChange::Drop { name, incarnation } => {
                 expect(self, name, *incarnation)?;
-                self.collections.remove(name.as_str());
+                self.remove(name);
             }
             CatalogChange::Clear { name, old, new } => {
                 let info = expect(self, name, *old)?;
-                self.collections.insert(name.as_str().into(), Arc::new(CollectionInfo { incarnation: *new, schema: info.schema.clone() }));
+                self.remove(name);
+                self.expect_free(name, *new)?;
+                self.insert(name.as_str().into(), CollectionInfo { incarnation: *new, schema: info.schema.clone() });
             }
             CatalogChange::Rename { from, to, incarnation } => {
                 let info = expect(self, from, *incarnation)?;
-                self.collections.remove(from.as_str());
-                self.collections.insert(to.as_str().into(), info);
+                self.remove(from);
+                self.expect_free(to, *incarnation)?;
+                self.insert(to.as_str().into(), CollectionInfo::clone(&info));
             }
             CatalogChange::Swap { a, b } => {
                 let (Some(of_a), Some(of_b)) = (self.collections.get(a.as_str()).cloned(), self.collections.get(b.as_str()).cloned())
                 else {
                     return Err(format!("one of the collections {a:?} and {b:?} does not exist"));
                 };
-                self.collections.insert(a.as_str().into(), of_b);
-                self.collections.insert(b.as_str().into(), of_a);
+                self.insert(a.as_str().into(), CollectionInfo::clone(&of_b));
+                self.insert(b.as_str().into(), CollectionInfo::clone(&of_a));
             }
             CatalogChange::FixDimension { incarnation, dimension } => {
-                let Some((name, info)) = self.collections.iter().find(|(_, c)| c.incarnation == *incarnation) else {
+                let name = self.names.get(incarnation).cloned();
+                let info = name.as_ref().and_then(|name| self.collections.get(name)).filter(|info| info.incarnation == *incarnation);
+                let (Some(name), Some(info)) = (name.clone(), info.cloned()) else {
                     return Err(format!("there is no collection of incarnation {incarnation}"));
                 };
+                if let Some(fixed) = info.schema.dimension.filter(|fixed| fixed != dimension) {
+                    return Err(format!("the vectors of collection {name:?} have {fixed} components, the change names {dimension}"));
+                }
                 let schema = Schema { dimension: Some(*dimension), ..info.schema.clone() };
-                let name = name.clone();
-                self.collections.insert(name, Arc::new(CollectionInfo { incarnation: *incarnation, schema }));
+                self.insert(name, CollectionInfo { incarnation: *incarnation, schema });
             }
         }
         Ok(())
+    }
+
+    /// Whether a collection of this name and incarnation may be added.
+    fn expect_free(&self, name: &str, incarnation: Incarnation) -> Result<(), String> {
+        if let Some(info) = self.collections.get(name) {
+            return Err(format!("collection {name:?} is there already, as incarnation {}", info.incarnation));
+        }
+        match self.names.get(&incarnation) {
+            Some(other) => Err(format!("incarnation {incarnation} is that of collection {other:?} already")),
+            None => Ok(()),
+        }
     }
 }
 

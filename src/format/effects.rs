@@ -157,8 +157,8 @@ impl CommitEffects {
         let mut reader = Reader::new(bytes);
         let r = &mut reader;
         let time_ms = r.varint("the time of a commit")?;
-        let next_seq = Seq(r.varint("the next seq")?);
-        let next_incarnation = Incarnation(r.varint("the next incarnation")?);
+        let next_seq = Seq(r.counter("the next seq")?);
+        let next_incarnation = Incarnation(r.counter("the next incarnation")?);
         let changes = r.count("changes of collections", 3)?;
         let catalog = (0..changes).map(|_| decode_change(r)).collect::<Result<_, _>>()?;
         let collections = r.count("collections", 4)?;
@@ -216,7 +216,7 @@ fn encode_change(change: &CatalogChange, out: &mut Vec<u8>) {
 fn decode_change(r: &mut Reader<'_>) -> Result<CatalogChange, FormatError> {
     let at = r.position();
     let name = |r: &mut Reader<'_>| r.name("a collection's name").map(str::to_owned);
-    let incarnation = |r: &mut Reader<'_>| r.varint("an incarnation").map(Incarnation);
+    let incarnation = |r: &mut Reader<'_>| r.counter("an incarnation").map(Incarnation);
     Ok(match r.u8("a change of collections")? {
         CREATE => CatalogChange::Create { name: name(r)?, incarnation: incarnation(r)?, schema: decode_schema(r)? },
         DROP => CatalogChange::Drop { name: name(r)?, incarnation: incarnation(r)? },
@@ -265,16 +265,17 @@ fn encode_collection(effects: &CollectionEffects, out: &mut Vec<u8>) {
 }
 
 fn decode_collection(r: &mut Reader<'_>) -> Result<CollectionEffects, FormatError> {
-    let incarnation = Incarnation(r.varint("an incarnation")?);
+    let incarnation = Incarnation(r.counter("an incarnation")?);
     let count = r.count("rows", 1 + VERSION_BYTES_MIN)?;
     let mut rows = Vec::with_capacity(count);
     let mut before: Option<u64> = None;
     for _ in 0..count {
         let at = r.position();
-        let step = r.varint("a seq")?;
+        let step = r.counter("a seq")?;
         let seq = match before {
             None => step,
-            Some(seq) if step > 0 => seq.checked_add(step).ok_or_else(|| FormatError::new(at, "a seq does not fit into 64 bits"))?,
+            Some(seq) if step > 0 && step <= limits::COUNTER_MAX - seq => seq + step,
+            Some(seq) if step > 0 => return Err(FormatError::new(at, format!("seq {seq} is followed by one {step} above it"))),
             Some(seq) => return Err(FormatError::new(at, format!("seq {seq} stands twice in a commit"))),
         };
         before = Some(seq);
@@ -305,12 +306,12 @@ fn encode_segment(segment: &SegmentEntry, out: &mut Vec<u8>) {
 fn decode_segment(r: &mut Reader<'_>) -> Result<SegmentEntry, FormatError> {
     let at = r.position();
     let segment = SegmentEntry {
-        file: r.varint("a segment's file")?,
+        file: r.counter("a segment's file")?,
         offset: r.varint("a segment's offset")?,
         length: r.varint("a segment's length")?,
         crc: r.u32_le("a segment's checksum")?,
-        base_seq: Seq(r.varint("a segment's base seq")?),
-        last_seq: Seq(r.varint("a segment's last seq")?),
+        base_seq: Seq(r.counter("a segment's base seq")?),
+        last_seq: Seq(r.counter("a segment's last seq")?),
         rows: r.varint("a segment's rows")?,
         vectors: r.varint("a segment's vectors")?,
         tokens: r.varint("a segment's tokens")?,
@@ -357,7 +358,7 @@ fn decode_dead(r: &mut Reader<'_>) -> Result<DeadSet, FormatError> {
             DeadSet::Inline(seqs)
         }
         DEAD_FILE => DeadSet::File {
-            number: r.varint("a file's number")?,
+            number: r.counter("a file's number")?,
             length: r.varint("a file's length")?,
             crc: r.u32_le("a file's checksum")?,
         },

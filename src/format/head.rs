@@ -7,6 +7,7 @@
 use super::checksum::crc32;
 use super::error::FormatError;
 use super::segment::check_crc;
+use crate::options::limits;
 use crate::ids::{Generation, Lsn, Uuid};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -92,6 +93,23 @@ pub struct HeadState {
     pub durable_lsn: Lsn,
 }
 
+/// First bytes of the mark that both slots hold while a restore or a backup fills its directory; zeros follow.
+pub const UNFINISHED_MAGIC: [u8; 8] = *b"TRIUNEUF";
+
+/// HEAD of a directory that is not a database yet: the mark in both slots.
+pub fn unfinished_head() -> Vec<u8> {
+    let mut bytes = vec![0; HEAD_BYTES];
+    bytes[..8].copy_from_slice(&UNFINISHED_MAGIC);
+    bytes[HEAD_SLOT_BYTES..HEAD_SLOT_BYTES + 8].copy_from_slice(&UNFINISHED_MAGIC);
+    bytes
+}
+
+/// Whether one of the slots in the bytes of HEAD is that mark, to the last byte.
+pub fn is_marked_unfinished(head: &[u8]) -> bool {
+    let marked = |slot: &[u8]| slot.len() == HEAD_SLOT_BYTES && slot[..8] == UNFINISHED_MAGIC && slot[8..].iter().all(|&b| b == 0);
+    head.chunks(HEAD_SLOT_BYTES).take(2).any(marked)
+}
+
 impl HeadSlot {
     /// The slot that says `state`, with the bits of compatible features that it must keep.
     pub fn encode(state: &HeadState, compatible: u64) -> HeadSlot {
@@ -152,6 +170,17 @@ impl HeadSlot {
         if unknown != 0 {
             return Err(FormatError::newer(40, format!("incompatible features {unknown:#x} are unknown to this version")));
         }
+        for (at, counter) in [
+            (8, self.generation),
+            (64, self.manifest_number),
+            (88, self.applied_lsn),
+            (96, self.wal_sequence),
+            (120, self.durable_lsn),
+        ] {
+            if counter.get() > limits::COUNTER_MAX {
+                return Err(FormatError::new(at, format!("the slot says {counter}; at most {} is counted", limits::COUNTER_MAX)));
+            }
+        }
         // A newer minor version may use bytes that are zero in this one; there is no older one yet.
         if self.minor.get() == FORMAT_MINOR && (self.reserved.get() != 0 || self.padding.iter().any(|&b| b != 0)) {
             return Err(FormatError::new(84, "reserved bytes of the slot are not zero"));
@@ -208,6 +237,17 @@ mod tests {
         assert_eq!(bytes[48..64], [3; 16]);
         assert_eq!([u64_at(64), u64_at(72), u64_at(88), u64_at(96), u64_at(120)], [5, 900, 41, 6, 44]);
         assert_eq!(bytes[104..120], [9; 16]);
+    }
+
+    #[test]
+    fn a_number_that_no_counter_reaches_is_refused() {
+        for at in [8, 64, 88, 96, 120] {
+            let mut bytes = HeadSlot::encode(&state(), 0).as_bytes().to_vec();
+            bytes[at..at + 8].copy_from_slice(&(limits::COUNTER_MAX + 1).to_le_bytes());
+            let mut slot = HeadSlot::read_from_bytes(&bytes).expect("the size is right");
+            slot.seal();
+            assert!(slot.understand().is_err_and(|e| !e.newer && e.offset == at as u64), "byte {at}");
+        }
     }
 
     #[test]

@@ -201,7 +201,9 @@ mod as_text {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
         let text = Cow::<'de, str>::deserialize(d)?;
-        text.parse().map_err(|_| de::Error::custom(format!("{text:?} is not a 64-bit number")))
+        // `parse` alone would take a plus sign.
+        let number = text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+        number.ok_or_else(|| de::Error::custom(format!("{text:?} is not a 64-bit number")))
     }
 }
 
@@ -257,6 +259,9 @@ impl ManifestHeader {
         check_crc("manifest header", 12, header.crc.get(), crc32(zeroed.as_bytes()))?;
         if header.major.get() > MANIFEST_MAJOR {
             return Err(FormatError::newer(8, format!("manifest format {} is newer than {MANIFEST_MAJOR}", header.major)));
+        }
+        if header.major.get() == 0 {
+            return Err(FormatError::new(8, "there is no format of major version 0"));
         }
         if header.minor.get() == 0 && header.reserved != [0; 12] {
             return Err(FormatError::new(52, "reserved bytes of the manifest header are not zero"));

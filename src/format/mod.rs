@@ -6,6 +6,7 @@
 pub mod checksum;
 pub mod docs;
 pub mod document;
+pub mod dump;
 pub mod effects;
 pub mod error;
 pub mod graph;
@@ -15,6 +16,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod postings;
 pub mod row_hash;
+pub mod sabotage;
 pub mod segment;
 pub mod sources;
 pub mod terms;

@@ -95,6 +95,15 @@ impl<'a> Reader<'a> {
         Err(FormatError::new(start, format!("{what} is a varint of more than {VARINT_BYTES_MAX} bytes")))
     }
 
+    /// An lsn, seq, incarnation or number of a file: at most [`limits::COUNTER_MAX`].
+    pub fn counter(&mut self, what: &str) -> Result<u64, FormatError> {
+        let start = self.at;
+        match self.varint(what)? {
+            number if number <= limits::COUNTER_MAX => Ok(number),
+            number => Err(FormatError::new(start, format!("{what} is {number}; at most {} is counted", limits::COUNTER_MAX))),
+        }
+    }
+
     /// A count of things that take at least `least` bytes each: refused when what is left cannot hold them, so it is safe to allocate for.
     pub fn count(&mut self, what: &str, least: usize) -> Result<usize, FormatError> {
         let start = self.at;

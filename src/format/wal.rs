@@ -147,8 +147,15 @@ impl WalHeader {
         if header.major.get() > WAL_MAJOR {
             return Err(FormatError::newer(8, format!("log format {} is newer than {WAL_MAJOR}", header.major)));
         }
+        if header.major.get() == 0 {
+            return Err(FormatError::new(8, "there is no format of major version 0"));
+        }
         if header.first_lsn.get() == 0 {
             return Err(FormatError::new(56, "the first lsn of a log is at least 1"));
+        }
+        if header.first_lsn.get().max(header.sequence.get()) > limits::COUNTER_MAX {
+            let what = format!("log {} starts at lsn {}; at most {} is counted", header.sequence, header.first_lsn, limits::COUNTER_MAX);
+            return Err(FormatError::new(32, what));
         }
         if header.minor.get() == 0 && (header.reserved.get() != 0 || header.padding.iter().any(|&b| b != 0)) {
             return Err(FormatError::new(68, "reserved bytes of the log header are not zero"));
@@ -227,6 +234,10 @@ impl RecordHeader {
                 format!("a payload has at most {} bytes, not {}", limits::RECORD_BYTES_MAX, header.payload_length),
             ));
         }
+        if header.lsn.get().max(header.durable_lsn.get()) > limits::COUNTER_MAX {
+            let what = format!("lsn {}, durable up to {}; at most {} is counted", header.lsn, header.durable_lsn, limits::COUNTER_MAX);
+            return Err(FormatError::new(16, what));
+        }
         if header.reserved.get() != 0 {
             return Err(FormatError::new(46, "reserved bytes of the record header are not zero"));
         }
@@ -286,6 +297,18 @@ mod tests {
                 assert!(WalHeader::decode(&bytes[..len]).is_err(), "{len} bytes");
             }
         }
+    }
+
+    #[test]
+    fn a_number_that_no_counter_reaches_is_refused() {
+        let log = |sequence, first| WalHeader::decode(WalHeader::encode(Uuid([1; 16]), sequence, ID, Lsn(first), None).as_bytes());
+        let record = |lsn, durable| {
+            RecordHeader::decode(RecordHeader::encode(ID, 4096, Lsn(lsn), Lsn(durable), 0, RECORD_COMMIT, b"").as_bytes(), ID, 4096)
+        };
+        let most = limits::COUNTER_MAX;
+        assert!(log(most, most).is_ok() && record(most, most).is_ok());
+        assert!(log(most + 1, 1).is_err() && log(1, most + 1).is_err());
+        assert!(record(most + 1, 1).is_err() && record(1, most + 1).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use super::checksum::crc32;
 use super::error::FormatError;
 use super::segment::check_crc;
+use crate::options::limits;
 use crate::ids::{Lsn, Uuid};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -72,6 +73,9 @@ impl WitnessSlot {
         check_crc("record of WITNESS", 40, slot.crc.get(), crc32(zeroed.as_bytes()))?;
         if slot.padding.iter().any(|&b| b != 0) {
             return Err(FormatError::new(44, "reserved bytes of the record are not zero"));
+        }
+        if slot.durable_lsn.get() > limits::COUNTER_MAX {
+            return Err(FormatError::new(24, format!("lsn {} is durable; at most {} is counted", slot.durable_lsn, limits::COUNTER_MAX)));
         }
         Ok(WitnessRecord { wal_id: Uuid(slot.wal_id), durable_lsn: Lsn(slot.durable_lsn.get()), durable_offset: slot.durable_offset.get() })
     }

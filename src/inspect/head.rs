@@ -2,7 +2,7 @@
 
 use super::findings::{Findings, located, what};
 use crate::error::Result;
-use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState, is_marked_unfinished};
 use crate::io::Directory;
 use crate::io::names::{FileName, HEAD};
 use crate::manifest::{HeadVerdict, read_head};
@@ -15,6 +15,8 @@ pub(super) struct HeadFile {
     /// Why no byte of it could be read.
     unread: Option<String>,
     length: u64,
+    /// Whether it carries the mark of a restore or a backup that is not finished.
+    marked: bool,
 }
 
 /// One slot.
@@ -54,7 +56,8 @@ impl HeadFile {
             Ok((bytes, length)) => (bytes, length, None),
             Err(e) => (Vec::new(), 0, Some(format!("reading: {e}"))),
         };
-        HeadFile { slots: [Slot::decode(&bytes, 0), Slot::decode(&bytes, 1)], verdict: read_head(dir, true), unread, length }
+        let marked = is_marked_unfinished(&bytes);
+        HeadFile { slots: [Slot::decode(&bytes, 0), Slot::decode(&bytes, 1)], verdict: read_head(dir, true), unread, length, marked }
     }
 
     /// What each slot says that can be understood, with its index.
@@ -93,6 +96,9 @@ impl HeadFile {
             Ok(HeadVerdict::Missing) => findings.problem("the file is missing"),
             Ok(HeadVerdict::NoValidSlot { all_zero: true }) => {
                 findings.problem("byte 0: neither slot was written; an unfinished create leaves it so");
+            }
+            Ok(HeadVerdict::NoValidSlot { .. }) if self.marked => {
+                findings.problem("byte 0: a restore or a backup was cut short here; nothing in it counts");
             }
             Ok(HeadVerdict::NoValidSlot { all_zero: false }) => {
                 findings.problem(format!("neither slot is valid; slot 0: {}", self.fault(0)))

@@ -4,8 +4,11 @@
 //! every file: what it says, whether its checksums hold, who names it. Damage is an answer here, never an error, and never a panic; whatever
 //! can be read beside it is still described.
 //!
-//! What this room never does: write, map a file (every read is a system call, so a failing medium is an error and not a bus error), judge
-//! what opening would do with the damage, or discard anything.
+//! [`structures`] goes through one file field by field, with the offset of each and the verdict of each checksum. [`fsck()`] judges: it says
+//! what is damaged, how badly, and by a stable code.
+//!
+//! What this room never does: write, map a file (every read is a system call, so a failing medium is an error and not a bus error), or
+//! discard anything.
 //!
 //! Keys are unique within a file, so that they may become the keys of an object. Offsets count bytes from the start of the file.
 //!
@@ -15,18 +18,31 @@
 //! | `findings.rs` | what is said of one file: fields, and the first thing wrong |
 //! | `survey.rs` | the first pass, and which files are named by what |
 //! | `head.rs` `witness.rs` `lock.rs` `ballast.rs` | the files with a fixed name |
+//! | `salvage/` | what can be saved of a damaged database |
 //! | `manifest.rs` `log.rs` `segments.rs` `tombstones.rs` | the numbered files |
+//! | `structures.rs` `raw.rs` `raw_log.rs` `raw_segments.rs` | one file, field by field |
+//! | `fsck/` | whether all of it is sound |
 
 mod ballast;
 mod findings;
+mod fsck;
 mod head;
 mod lock;
 mod log;
 mod manifest;
+mod raw;
+mod raw_log;
+mod raw_segments;
+pub mod salvage;
 mod segments;
+mod structures;
 mod survey;
 mod tombstones;
 mod witness;
+
+pub use fsck::{Finding, FindingCode, FsckOptions, FsckProgress, FsckReport, FsckWatch, Severity, fsck, fsck_directory};
+pub use raw::{Field, Structure};
+pub use structures::{structures, structures_directory};
 
 use crate::error::{Error, Result};
 use crate::io::names::{self, FileName};

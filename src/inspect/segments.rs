@@ -19,12 +19,12 @@ const WINDOW_BYTES: u64 = 1 << 20;
 const FOOTER_BYTES: usize = size_of::<SegmentFooter>();
 
 /// Where a segment lies and how it was found.
-struct Place {
-    offset: u64,
-    length: u64,
-    crc: u32,
+pub(super) struct Place {
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) crc: u32,
     database: Uuid,
-    found: String,
+    pub(super) found: String,
 }
 
 /// The fields of the file `number`, and the first thing wrong.
@@ -32,21 +32,10 @@ pub(super) fn describe(dir: &dyn Directory, survey: &Survey, number: u64, findin
     let name = FileName::Segments(number).to_string();
     let Some(file) = findings.take("opening", dir.open(&name)) else { return };
     let Some(length) = findings.take("reading the length", file.len()) else { return };
-    let named = survey.segments_in(number);
-    let places: Vec<Place> = if named.is_empty() {
-        let Some(found) = findings.take("reading", scan(file.as_ref(), length)) else { return };
-        if found.is_empty() {
-            findings.problem("byte 0: nothing that can be read names a segment here, and none with a sound header and footer was found");
-        }
-        found
-    } else {
-        let place = |s: &super::survey::NamedSegment<'_>| {
-            let entry = s.entry;
-            let found = format!("named by {}, seqs {} to {}, {} rows", s.by, entry.base_seq, entry.last_seq, entry.rows);
-            Place { offset: entry.offset, length: entry.length, crc: entry.crc, database: s.database, found }
-        };
-        named.iter().map(place).collect()
-    };
+    let Some(places) = findings.take("reading", places(file.as_ref(), length, survey, number)) else { return };
+    if places.is_empty() {
+        findings.problem("byte 0: nothing that can be read names a segment here, and none with a sound header and footer was found");
+    }
     findings.field("segments", places.len());
     for (index, place) in places.iter().enumerate() {
         let said = format!("{} bytes at byte {}, checksum {:#010x}, {}", place.length, place.offset, place.crc, place.found);
@@ -55,6 +44,20 @@ pub(super) fn describe(dir: &dyn Directory, survey: &Survey, number: u64, findin
             findings.problem(what(&e));
         }
     }
+}
+
+/// The segments that are named in a file, or those that are found in it when nothing names any.
+pub(super) fn places(file: &dyn File, length: u64, survey: &Survey, number: u64) -> std::io::Result<Vec<Place>> {
+    let named = survey.segments_in(number);
+    if named.is_empty() {
+        return scan(file, length);
+    }
+    let place = |s: &super::survey::NamedSegment<'_>| {
+        let entry = s.entry;
+        let found = format!("named by {}, seqs {} to {}, {} rows", s.by, entry.base_seq, entry.last_seq, entry.rows);
+        Place { offset: entry.offset, length: entry.length, crc: entry.crc, database: s.database, found }
+    };
+    Ok(named.iter().map(place).collect())
 }
 
 fn describe_segment(file: &Arc<dyn File>, name: &str, place: &Place, index: usize, findings: &mut Findings) -> Result<()> {

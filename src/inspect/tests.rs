@@ -2,7 +2,7 @@
 //!
 //! The database is written by the rooms below, as the engine would write it, because this room may not know the engine.
 
-use super::{Description, FileDescription, describe_directory};
+use super::{Description, FileDescription, Structure, describe_directory, structures_directory};
 use crate::docstore::RowsBuilder;
 use crate::document::StoredDocument;
 use crate::format::checksum::crc32;
@@ -128,6 +128,13 @@ fn database() -> SimDirectory {
 fn described(dir: &SimDirectory) -> Description {
     let before = dir.image_hash();
     let description = describe_directory(dir).unwrap();
+    for file in &description.files {
+        let Ok(parts) = structures_directory(dir, &file.name) else { continue };
+        for part in parts {
+            let inside = |f: &super::Field| f.bytes > 0 && !f.value.is_empty() || f.name == "magic";
+            assert!(part.fields.iter().all(inside), "{}: {part:?}", file.name);
+        }
+    }
     assert_eq!(dir.image_hash(), before, "inspecting changed something");
     description
 }
@@ -186,6 +193,63 @@ fn a_problem_names_the_first_wrong_byte() {
         let description = damaged(LOG, at);
         assert!(problem(&description, LOG).contains("to 5 are called durable"), "{at}: {}", problem(&description, LOG));
         assert!(field(file(&description, LOG), "verdict").starts_with("corrupt"));
+    }
+}
+
+fn parts(dir: &SimDirectory, name: &str) -> Vec<Structure> {
+    structures_directory(dir, name).unwrap()
+}
+
+#[test]
+fn every_structure_is_shown_with_its_offset_and_is_sound() {
+    let dir = database();
+    for (name, expected) in [("HEAD", 2), ("WITNESS", 2), (MANIFEST, 2), (LOG, 3), (TOMBSTONES, 2), (DYING, 2), ("LOCK", 0), ("BALLAST", 0)]
+    {
+        let found = parts(&dir, name);
+        assert_eq!(found.len(), expected, "{name}: {found:#?}");
+        assert!(found.iter().all(|part| part.problem.is_none()), "{name}: {found:#?}");
+        assert!(found.windows(2).all(|w| w[0].offset + w[0].bytes <= w[1].offset), "{name}: {found:#?}");
+        // A field starts where the one before ends.
+        let gaps = found.iter().filter(|p| p.name.contains("Slot") || p.name.contains("Header")).flat_map(|p| p.fields.windows(2));
+        assert!(gaps.into_iter().all(|w| w[0].offset + w[0].bytes == w[1].offset), "{name}: {found:#?}");
+    }
+    let segment = parts(&dir, SEGMENTS);
+    assert!(segment.iter().all(|part| part.problem.is_none()), "{segment:#?}");
+    let named = |end: &str| segment.iter().find(|part| part.name.ends_with(end)).unwrap_or_else(|| panic!("{end} in {segment:#?}"));
+    assert_eq!(named("section Docs").offset, 64);
+    assert!(named("section Docs").says.contains("critical") && named("section IdMap").says.contains("derived"));
+    assert_eq!(named("footer (SegmentFooter)").bytes, 64);
+    let log = parts(&dir, LOG);
+    assert!(log[1].name.starts_with("record lsn 4") && log[1].says.contains("1 rows, seqs 4 to 4") && log[1].says.contains(DYING));
+    let field = |part: &Structure, name: &str| part.fields.iter().find(|f| f.name == name).map(|f| (f.offset, f.bytes, f.value.clone()));
+    assert_eq!(field(&log[2], "durable_lsn"), Some((8192 + 24, 8, "4".into())));
+    assert_eq!(field(&parts(&dir, "HEAD")[1], "applied_lsn"), Some((4096 + 88, 8, "3".into())));
+    assert!(matches!(structures_directory(&dir, "nothing"), Err(crate::error::Error::NotFound(_))));
+}
+
+#[test]
+fn a_damaged_structure_says_so_and_the_others_stay_sound() {
+    for (name, at, part) in [
+        ("HEAD", 4096 + 70, "slot 1"),
+        ("WITNESS", 30, "record 0"),
+        (MANIFEST, 40, "header"),
+        (MANIFEST, 100, "body"),
+        (SEGMENTS, 70, "segment 0 section Docs"),
+        (SEGMENTS, 20, "segment 0 header"),
+        (TOMBSTONES, 20, "header"),
+        (TOMBSTONES, 100, "envelope"),
+        (LOG, 100, "header"),
+        // The record behind the damaged one continues nothing.
+        (LOG, 4096 + 60, "record lsn"),
+    ] {
+        let dir = database();
+        let mut bytes = dir.read_file(name).unwrap();
+        bytes[at] ^= 0x20;
+        dir.write_file(name, bytes);
+        let found = parts(&dir, name);
+        let bad: Vec<&Structure> = found.iter().filter(|p| p.problem.is_some()).collect();
+        assert!(!bad.is_empty() && bad.iter().all(|p| p.name.starts_with(part)), "{name} at {at}: {found:#?}");
+        assert!(bad.iter().all(|p| p.offset <= at as u64 || name == LOG), "{name} at {at}: {bad:#?}");
     }
 }
 

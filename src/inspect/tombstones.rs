@@ -52,6 +52,24 @@ pub(super) fn describe(dir: &dyn Directory, survey: &Survey, number: u64, findin
     }
 }
 
+/// The envelopes that follow one another in the bytes of a file, each with its offset, for as long as each is whole.
+pub(super) fn envelopes(bytes: &[u8]) -> Vec<(u64, TombstonesEnvelope)> {
+    let mut found = Vec::new();
+    let mut at = TombstonesPart::FIRST_OFFSET;
+    while let Some(there) = usize::try_from(at).ok().and_then(|from| bytes.get(from..)) {
+        let Ok((envelope, _)) = TombstonesEnvelope::read_from_prefix(there) else { break };
+        if envelope.magic.get() != ENVELOPE_MAGIC || envelope.crc.get() != crc32(&there[..28]) {
+            break;
+        }
+        found.push((at, envelope));
+        let end =
+            (at + ENVELOPE_BYTES).checked_add(envelope.body_length.get()).and_then(|end| end.checked_next_multiple_of(ENVELOPE_ALIGN));
+        let Some(next) = end else { break };
+        at = next;
+    }
+    found
+}
+
 /// The envelopes that follow one another from the first on.
 fn walk(file: &dyn File, length: u64, findings: &mut Findings) -> Vec<(TombstonesPart, TombstonesEnvelope)> {
     let mut found = Vec::new();
@@ -81,7 +99,7 @@ fn walk(file: &dyn File, length: u64, findings: &mut Findings) -> Vec<(Tombstone
     found
 }
 
-fn contents(envelope: &TombstonesEnvelope) -> String {
+pub(super) fn contents(envelope: &TombstonesEnvelope) -> String {
     let items = envelope.items;
     match envelope.kind.get() {
         k if k == EnvelopeKind::Tombstones as u32 => format!("tombstones of {items} rows"),

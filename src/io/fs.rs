@@ -9,11 +9,12 @@
 
 use std::fs::{self, File as OsFile, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Bytes, Directory, File, LockGuard, LockMode, mmap};
+use super::names;
+use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, mmap, unsupported};
 
 #[cfg(not(unix))]
 compile_error!("Triune's promises rest on fsync of a directory, which it knows how to ask for on unix only.");
@@ -44,6 +45,23 @@ pub struct FsDirectory {
     handle: OsFile,
 }
 
+/// The directory of a database that `path` would lie in, if it would: one above it that holds HEAD and LOCK. What is put there is in the
+/// way of the database, which may remove files with names like its own.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("db");
+/// # triune::Database::create(&path)?.close()?;
+/// assert!(triune::io::database_above(path.join("backup")).is_some());
+/// assert!(triune::io::database_above(dir.path().join("backup")).is_none());
+/// # Ok::<(), triune::Error>(())
+/// ```
+pub fn database_above(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let above = path.as_ref().ancestors().skip(1).map(|a| if a.as_os_str().is_empty() { Path::new(".") } else { a });
+    let real = fs::canonicalize(above.into_iter().find(|a| a.exists())?).ok()?;
+    real.ancestors().find(|a| [names::HEAD, names::LOCK].iter().all(|name| a.join(name).is_file())).map(Path::to_path_buf)
+}
+
 impl FsDirectory {
     /// Opens an existing directory.
     ///
@@ -52,10 +70,11 @@ impl FsDirectory {
     pub fn open(path: impl AsRef<Path>) -> Result<FsDirectory> {
         let given = path.as_ref().to_path_buf();
         let path = fs::canonicalize(&given)?;
-        let handle = OsFile::open(&path)?;
-        if !handle.metadata()?.is_dir() {
+        // Asked before it is opened: opening a pipe would wait for somebody who writes to it.
+        if !fs::metadata(&path)?.is_dir() {
             return Err(Error::new(ErrorKind::NotADirectory, format!("{} is not a directory", given.display())));
         }
+        let handle = OsFile::open(&path)?;
         Ok(FsDirectory { given, path, handle })
     }
 
@@ -82,6 +101,14 @@ impl FsDirectory {
         &self.path
     }
 
+    /// Removes the directory, which must be empty. Its name is gone durably after a sync of the one above.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` when it holds anything, and whatever the operating system says.
+    pub fn remove(self) -> Result<()> {
+        fs::remove_dir(&self.path)
+    }
+
     fn file_path(&self, name: &str) -> Result<PathBuf> {
         let mut components = Path::new(name).components();
         match (components.next(), components.next()) {
@@ -91,7 +118,11 @@ impl FsDirectory {
     }
 
     fn open_file(&self, name: &str, options: &OpenOptions) -> Result<Arc<dyn File>> {
-        let file = options.open(self.file_path(name)?)?;
+        // Opening a pipe for reading waits for somebody who writes to it, unless it is told not to.
+        let file = options.clone().custom_flags(libc::O_NONBLOCK).open(self.file_path(name)?)?;
+        if !file.metadata()?.is_file() {
+            return Err(Error::new(ErrorKind::InvalidInput, format!("{name} is not a regular file")));
+        }
         Ok(Arc::new(FsFile { file, name: name.to_owned() }))
     }
 }
@@ -145,24 +176,48 @@ impl Directory for FsDirectory {
         sync_directory_above(&self.path)
     }
 
+    fn link_source(&self, name: &str) -> Result<LinkSource> {
+        Ok(LinkSource(LinkKind::Path(self.file_path(name)?)))
+    }
+
+    fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
+        match &source.0 {
+            LinkKind::Path(path) => fs::hard_link(path, self.file_path(name)?),
+            LinkKind::Simulated(_) => Err(unsupported()),
+        }
+    }
+
     /// Every call opens the file anew, since the operating system ties a lock to the handle: two locks of one process conflict like those
     /// of two processes.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
         let path = self.file_path(name)?;
         // An exclusive lock needs a writable handle on network file systems; a shared one must work on a read-only medium.
-        let file = OpenOptions::new().read(true).write(mode == LockMode::Exclusive).open(path)?;
+        let file = OpenOptions::new().read(true).write(mode == LockMode::Exclusive).custom_flags(libc::O_NONBLOCK).open(path)?;
         loop {
             let locked = match mode {
                 LockMode::Shared => file.try_lock_shared(),
                 LockMode::Exclusive => file.try_lock(),
             };
             match locked {
-                Ok(()) => return Ok(Some(LockGuard(Box::new(file)))),
+                Ok(()) => return Ok(Some(LockGuard(Box::new(Locked(file))))),
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
+    }
+}
+
+/// A locked file.
+#[derive(Debug)]
+struct Locked(OsFile);
+
+impl Drop for Locked {
+    /// Unlocks before the handle closes. Closing alone would not do: a child that another thread is about to start has a copy of every
+    /// handle until it runs its own program, and the lock would last as long as the copy.
+    fn drop(&mut self) {
+        // Should it fail, closing unlocks, if later.
+        let _ = self.0.unlock();
     }
 }
 

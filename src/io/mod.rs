@@ -22,7 +22,7 @@ pub mod mmap;
 pub mod names;
 pub mod sim;
 
-pub use fs::FsDirectory;
+pub use fs::{FsDirectory, database_above};
 pub use sim::SimDirectory;
 
 use std::fmt;
@@ -59,6 +59,35 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Tries to take an advisory lock on an existing file without waiting; `None` when another handle holds a conflicting one. The lock is
     /// released when the guard is dropped or the process ends.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>>;
+
+    /// A file that nobody will change any more, for [`Directory::link`] of another directory. `Unsupported` where files cannot be linked.
+    fn link_source(&self, _name: &str) -> Result<LinkSource> {
+        Err(unsupported())
+    }
+
+    /// Makes `name` another name of the file: the bytes are shared and take no room twice. `AlreadyExists` when the name is taken;
+    /// `Unsupported` or `CrossesDevices` where this directory and that file cannot share one, and then it is to be copied. The name is
+    /// durable after [`Directory::sync`]; the bytes are as durable as they were.
+    fn link(&self, _name: &str, _source: &LinkSource) -> Result<()> {
+        Err(unsupported())
+    }
+}
+
+fn unsupported() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::Unsupported, "files of this directory cannot be linked")
+}
+
+/// A file of some directory that another one may link to.
+#[derive(Debug)]
+pub struct LinkSource(pub(crate) LinkKind);
+
+/// What it is in the directories that there are.
+#[derive(Debug)]
+pub(crate) enum LinkKind {
+    /// A path of the operating system.
+    Path(std::path::PathBuf),
+    /// A file of a simulated disk.
+    Simulated(sim::SharedFile),
 }
 
 /// How a file is locked.

@@ -1,5 +1,6 @@
 //! Every file name, spelled and parsed in one place. Spec §2.
 
+use crate::options::limits::COUNTER_MAX;
 use std::fmt;
 
 /// The two slots that name the state.
@@ -39,7 +40,7 @@ impl FileName {
         if number.len() != 16 || !number.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
             return None;
         }
-        let number = u64::from_str_radix(number, 16).ok()?;
+        let number = u64::from_str_radix(number, 16).ok().filter(|number| *number <= COUNTER_MAX)?;
         match (kind, extension) {
             ("m", "manifest") => Some(FileName::Manifest(number)),
             ("w", "wal") => Some(FileName::Wal(number)),
@@ -63,11 +64,11 @@ impl fmt::Display for FileName {
 
 #[cfg(test)]
 mod tests {
-    use super::FileName;
+    use super::{COUNTER_MAX, FileName};
 
     #[test]
     fn a_name_parses_to_what_spelled_it_and_nothing_else_does() {
-        for name in [FileName::Manifest(1), FileName::Wal(0xabc), FileName::Segments(u64::MAX), FileName::Tombstones(7)] {
+        for name in [FileName::Manifest(1), FileName::Wal(0xabc), FileName::Segments(COUNTER_MAX), FileName::Tombstones(7)] {
             assert_eq!(FileName::parse(&name.to_string()), Some(name));
         }
         for stray in [
@@ -78,6 +79,7 @@ mod tests {
             "x-0000000000000001.wal",
             "",
             "w-+000000000000001.wal",
+            "w-8000000000000000.wal",
         ] {
             assert_eq!(FileName::parse(stray), None, "{stray}");
         }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::error::FormatError;
-use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState, is_marked_unfinished};
 use crate::ids::Generation;
 use crate::io::Directory;
 use crate::io::names::HEAD;
@@ -79,6 +79,11 @@ pub fn read_head(dir: &dyn Directory, writing: bool) -> Result<HeadVerdict> {
     }
     let other_generation = slots[other_slot].map(|slot| Generation(slot.generation.get()));
     Ok(HeadVerdict::Valid(HeadView { chosen, chosen_slot, other, bytes: Box::new(bytes), other_generation }))
+}
+
+/// Whether HEAD carries the mark of a restore or a backup that is not finished. Means something only when no slot is valid.
+pub fn is_unfinished(dir: &dyn Directory) -> Result<bool> {
+    Ok(read_bytes(dir)?.is_some_and(|bytes| is_marked_unfinished(&bytes)))
 }
 
 /// The bytes of HEAD, at most two slots; `None` when there is no such file.

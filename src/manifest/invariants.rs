@@ -77,6 +77,10 @@ fn segment_violation(segment: &SegmentEntry, next_seq: Seq) -> Option<String> {
     if segment.rows - 1 > segment.last_seq.0 - segment.base_seq.0 {
         return Some(format!("it has {} rows, but only the seqs {} to {}", segment.rows, segment.base_seq, segment.last_seq));
     }
+    let files = [Some(segment.file), segment.tombstones.as_ref().map(|t| t.file)];
+    if let Some(file) = files.into_iter().flatten().find(|file| *file > limits::COUNTER_MAX) {
+        return Some(format!("it names file {file}; at most {} is counted", limits::COUNTER_MAX));
+    }
     if segment.vectors > segment.rows {
         return Some(format!("it has {} vectors in {} rows", segment.vectors, segment.rows));
     }

@@ -24,9 +24,9 @@ mod publish;
 mod store;
 
 pub use crate::format::head::HeadState;
-pub use head::{HeadVerdict, HeadView, read_head};
+pub use head::{HeadVerdict, HeadView, is_unfinished, read_head};
 pub use invariants::check;
-pub use publish::{Publisher, create_head};
+pub use publish::{Publisher, create_head, create_unfinished_head};
 pub use store::{read_manifest, write_manifest};
 
 #[cfg(test)]

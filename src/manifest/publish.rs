@@ -2,7 +2,8 @@
 
 use super::head::HeadView;
 use crate::error::{Error, Result};
-use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState, unfinished_head};
+use crate::format::sabotage::{Rule, breaks};
 use crate::ids::Generation;
 use crate::io::names::HEAD;
 use crate::io::{Directory, File};
@@ -33,8 +34,17 @@ pub struct Publisher {
 
 /// Creates HEAD as zeros and syncs it. The caller syncs the directory before the first slot is written.
 pub fn create_head(dir: &dyn Directory) -> Result<Arc<dyn File>> {
+    create_filled(dir, &[0; HEAD_BYTES])
+}
+
+/// As [`create_head`], with the mark of a restore or a backup that is not finished in both slots.
+pub fn create_unfinished_head(dir: &dyn Directory) -> Result<Arc<dyn File>> {
+    create_filled(dir, &unfinished_head())
+}
+
+fn create_filled(dir: &dyn Directory, bytes: &[u8]) -> Result<Arc<dyn File>> {
     let file = dir.create_new(HEAD).map_err(|e| Error::io("creating HEAD", e))?;
-    file.write_all_at(0, &[0; HEAD_BYTES]).map_err(|e| Error::io("writing HEAD", e))?;
+    file.write_all_at(0, bytes).map_err(|e| Error::io("writing HEAD", e))?;
     file.sync().map_err(|e| Error::io("syncing HEAD", e))?;
     Ok(file)
 }
@@ -49,16 +59,19 @@ impl Publisher {
             slot: view.chosen_slot,
             bytes: view.bytes.clone(),
             other_valid: view.other_generation.is_some(),
-            alike: view.other.as_ref().is_some_and(|other| same_but_for_generation(other, &view.chosen)),
+            alike: view.other.as_ref().is_some_and(|other| {
+                other.generation.next() == view.chosen.generation && same_but_for_generation(other, &view.chosen)
+            }),
             settled: false,
             poisoned: false,
         })
     }
 
-    /// Publishes the first state of a new database into the zeros that [`create_head`] made, both slots: generations 1 and 2. Every file
-    /// that `first` names, HEAD's own name and the directory's are durable before.
+    /// Publishes the first state of a new database into what [`create_head`] or [`create_unfinished_head`] made, both slots: with the
+    /// generation of `first`, or 1 when that is 0, and the next. Every file that `first` names, HEAD's own name and the directory's are
+    /// durable before.
     pub fn first_publish(file: Arc<dyn File>, first: &HeadState) -> Result<Publisher> {
-        let current = HeadState { generation: Generation(0), ..first.clone() };
+        let current = HeadState { generation: Generation(first.generation.0.saturating_sub(1)), ..first.clone() };
         let bytes = Box::new(HeadSlot::encode(&current, 0));
         let mut publisher = Publisher { file, current, slot: 1, bytes, other_valid: false, alike: false, settled: true, poisoned: false };
         publisher.publish(first)?;
@@ -66,17 +79,20 @@ impl Publisher {
     }
 
     /// A writer's first write: nothing may rest on pages that were never synced. Writes the chosen slot again, byte for byte in its own
-    /// place, and syncs; when the other slot is invalid, writes it there instead, with the next generation. Once done, does nothing.
+    /// place, and syncs; when the other slot is invalid, writes it there instead, with the next generation but one. Once done, does nothing.
+    ///
+    /// A gap between the generations tells that the older slot was not known to be synced when the younger one was written: a kill here may
+    /// leave both unsynced.
     pub fn settle(&mut self) -> Result<()> {
         if self.settled {
             return Ok(());
         }
         self.refuse_if_poisoned()?;
-        if self.other_valid {
+        if self.other_valid && !breaks(Rule::SettleInPlace) {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
-            self.write_other(&self.current.clone())?;
-            }
+            self.write_other(&self.current.clone(), 2)?;
+        }
         self.settled = true;
         Ok(())
     }
@@ -87,12 +103,16 @@ impl Publisher {
     pub fn publish(&mut self, next: &HeadState) -> Result<Generation> {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
-        self.write_other(next)?;
-        self.write_other(next)?;
+        self.write_other(next, 1)?;
+        if breaks(Rule::BothSlots) {
+            self.alike = true;
+            return Ok(self.current.generation);
+        }
+        self.write_other(next, 1)?;
         Ok(self.current.generation)
     }
 
-    /// Whether both slots say the same. Then one of them was synced, since the second of a publish is written after the first was synced.
+    /// Whether both slots say the same and one of them was synced: the second of a publish is written after the first was synced.
     pub fn is_even(&self) -> bool {
         self.alike
     }
@@ -115,9 +135,9 @@ impl Publisher {
         &self.current
     }
 
-    /// Writes `state` with the next generation into the slot that does not hold the current one, syncs, and makes it the current one.
-    fn write_other(&mut self, state: &HeadState) -> Result<()> {
-        let state = HeadState { generation: self.current.generation.next(), ..state.clone() };
+    /// Writes `state` with the generation `step` on into the slot that does not hold the current one, syncs, and makes it the current one.
+    fn write_other(&mut self, state: &HeadState, step: u64) -> Result<()> {
+        let state = HeadState { generation: Generation(self.current.generation.0 + step), ..state.clone() };
         let bytes = Box::new(HeadSlot::encode(&state, self.bytes.compatible.get()));
         let slot = 1 - self.slot;
         self.alike = false;

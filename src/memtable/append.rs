@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Slots of the first chunk; each further chunk doubles.
-const FIRST: usize = 32;
+/// Slots of the first chunk, few because many collections have few rows; each further chunk doubles.
+const FIRST: usize = 4;
 /// Enough chunks for 2^31 items and more.
-const CHUNKS: usize = 27;
+const CHUNKS: usize = 30;
 
 type Chunk<T> = OnceLock<Box<[OnceLock<T>]>>;
 

@@ -84,6 +84,8 @@ impl Memtable {
         if let Some(found) = self.collection(incarnation) {
             return found;
         }
+        // Ten thousand collections take room before their rows do.
+        self.grow(size_of::<MemCollection>());
         self.collections.write().entry(incarnation).or_insert_with(|| Arc::new(MemCollection::new(derivation))).clone()
     }
 

@@ -8,9 +8,11 @@
 //! | --- | --- |
 //! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
 //! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
+//! | `tolerant.rs` | opening a segment whose frame is damaged |
 //! | `memory.rs` | test support: a file in memory, for the rooms above too |
 
 mod reader;
+mod tolerant;
 mod writer;
 
 pub use reader::{Section, SegmentReader};

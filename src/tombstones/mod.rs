@@ -46,6 +46,12 @@ impl TombstonesWriter {
     pub fn create(dir: &dyn Directory, database: Uuid, number: u64) -> Result<TombstonesWriter> {
         let name = FileName::Tombstones(number).to_string();
         let file = dir.create_new(&name).map_err(|e| Error::io(format!("creating {name}"), e))?;
+        TombstonesWriter::of(file, database, number)
+    }
+
+    /// Begins in the file `number`, which was just created and is empty.
+    pub fn of(file: Arc<dyn File>, database: Uuid, number: u64) -> Result<TombstonesWriter> {
+        let name = FileName::Tombstones(number).to_string();
         let header = TombstonesHeader::new(database, number);
         let mut writer = TombstonesWriter { file, name, length: 0 };
         writer.write(header.as_bytes())?;
@@ -60,6 +66,12 @@ impl TombstonesWriter {
     /// Adds the seqs that a commit kills.
     pub fn add_dying_seqs(&mut self, seqs: &RoaringTreemap) -> Result<TombstonesPart> {
         self.add(EnvelopeKind::DyingSeqs, seqs.len(), &encode_seqs(seqs))
+    }
+
+    /// Adds the dead rows of one segment, as [`TombstonesWriter::add_tombstones`], and nothing else, and syncs the file.
+    pub fn only(mut self, dead: &RoaringBitmap, dead_df: &[(u32, u32)]) -> Result<TombstonesPart> {
+        let part = self.add_tombstones(dead, dead_df)?;
+        self.finish().map(|()| part)
     }
 
     /// Syncs the file.

@@ -2,6 +2,7 @@
 
 use super::reader::LogFile;
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{Link, WalHeader};
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
@@ -92,7 +93,11 @@ pub(super) fn leftovers(dir: &dyn Directory, followed: &[u64], active_sequence: 
         })
         .collect();
     unreached.sort_unstable();
-    for &sequence in unreached.iter().filter(|&&sequence| sequence > active_sequence) {
+    let refused = |sequence: u64| match sequence > active_sequence {
+        true => !breaks(Rule::HigherLogsAreRefused),
+        false => breaks(Rule::LowerLogsAreLeftovers),
+    };
+    for &sequence in unreached.iter().filter(|&&sequence| refused(sequence)) {
         // A log that was listed may be gone by now, and one without a sound header never held a record that counts.
         let Some(mut log) = LogFile::open(dir, sequence)? else {
             continue;

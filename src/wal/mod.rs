@@ -33,7 +33,7 @@ pub use crate::format::witness::WitnessRecord;
 pub use chain::reachable_logs;
 pub use reader::has_no_records;
 pub(crate) use reader::{LogFile, Walk};
-pub use recovery::{LoggedRecord, Recovered, Tail, recover};
+pub use recovery::{LogEnd, LoggedRecord, Recovered, Tail, is_unchanged, recover};
 pub use witness::{Witness, create_witness};
 pub use writer::{NewRecord, WalWriter};
 

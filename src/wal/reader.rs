@@ -1,6 +1,7 @@
 //! Reads one log: its header, its records from the front, every header anywhere in it.
 
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RECORD_MAGIC, RecordHeader, WAL_BLOCK_BYTES, WAL_HEADER_BYTES, WalHeader};
 use crate::ids::{Lsn, Uuid};
 use crate::io::names::FileName;
@@ -141,27 +142,36 @@ pub(crate) struct Walk {
     /// Where it ends, alignment included.
     pub(crate) at: u64,
     previous_header_crc: u32,
+    /// Where the header of the last record taken is; 0 before the first.
+    previous_header_at: u64,
 }
 
 impl Walk {
+    /// Where the header of the last record taken is, and its checksum.
+    pub(crate) fn last_header(&self) -> Option<(u64, u32)> {
+        (self.previous_header_at > 0).then_some((self.previous_header_at, self.previous_header_crc))
+    }
+
     /// Before the first record of the log with this header.
     pub(crate) fn new(header: &WalHeader) -> Walk {
-        Walk { id: Uuid(header.id), last_lsn: Lsn(header.first_lsn.get() - 1), at: WAL_HEADER_BYTES as u64, previous_header_crc: 0 }
+        Walk { id: Uuid(header.id), last_lsn: Lsn(header.first_lsn.get() - 1), at: WAL_HEADER_BYTES as u64, previous_header_crc: 0, previous_header_at: 0 }
     }
 
     /// The next record, when it is whole: right here, or at the next block, where the first record after a sync starts.
     pub(crate) fn next(&mut self, log: &mut LogFile) -> Result<Option<RecordHeader>> {
         let block = self.at.next_multiple_of(WAL_BLOCK_BYTES);
-        for offset in [Some(self.at), Some(block).filter(|&block| block != self.at)].into_iter().flatten() {
+        let later = if breaks(Rule::LaterRecordsDropped) { self.at..log.len } else { 0..0 };
+        for offset in [Some(self.at), Some(block).filter(|&block| block != self.at)].into_iter().flatten().chain(later.step_by(RECORD_ALIGNMENT as usize)) {
             let Some(header) = log.record_header(self.id, offset)? else {
                 continue;
             };
             let continues =
                 header.lsn.get().checked_sub(1) == Some(self.last_lsn.0) && header.previous_header_crc.get() == self.previous_header_crc;
+            let continues = continues || (breaks(Rule::LaterRecordsDropped) && header.lsn.get() > self.last_lsn.0);
             if continues && log.payload(self.id, &header)?.is_some() {
                 self.last_lsn = Lsn(header.lsn.get());
                 self.at = header.end_offset();
-                self.previous_header_crc = header.header_crc.get();
+                (self.previous_header_crc, self.previous_header_at) = (header.header_crc.get(), offset);
                 return Ok(Some(header));
             }
         }

@@ -1,8 +1,10 @@
 //! The verdict: which records are true, and whether what follows them was never synced or is damaged.
 
 use super::chain::{ChainLog, follow, leftovers};
-use super::reader::Walk;
+use super::reader::{LogFile, Walk};
+use super::witness::Witness;
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{RECORD_HEADER_BYTES, RecordHeader, WAL_BLOCK_BYTES};
 use crate::format::witness::WitnessRecord;
 use crate::ids::{Lsn, Uuid};
@@ -43,6 +45,36 @@ pub enum Tail {
     },
 }
 
+/// Where the active log ended when it was read, for [`is_unchanged`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEnd {
+    sequence: u64,
+    id: Uuid,
+    length: u64,
+    /// Where the last good record ends.
+    at: u64,
+    /// Where its header is, and the header's checksum, which stands for the record and, by its link, for all before it.
+    last: Option<(u64, u32)>,
+}
+
+/// Whether the log still ends where it ended: then no record came since. Reads the last header and what follows the last record.
+///
+/// The length alone would not do: a record that follows an unsynced one fills up its block. Nor would the end alone: a writer takes a failed
+/// group back, and its next records may end in the same place.
+pub fn is_unchanged(dir: &dyn Directory, end: &LogEnd) -> Result<bool> {
+    let Some(mut log) = LogFile::open(dir, end.sequence)? else { return Ok(false) };
+    if log.len != end.length {
+        return Ok(false);
+    }
+    if let Some((offset, crc)) = end.last {
+        match log.record_header(end.id, offset)? {
+            Some(header) if header.header_crc.get() == crc => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(log.bytes(end.at, end.length.saturating_sub(end.at))?.iter().all(|&b| b == 0))
+}
+
 /// What the logs hold after the state of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
@@ -58,6 +90,8 @@ pub struct Recovered {
     pub leftovers: Vec<u64>,
     /// The greatest lsn that any evidence calls durable; at most `last_lsn`.
     pub max_durable: Lsn,
+    /// Where the active log ends; `None` when anything but zeros follows its last good record.
+    pub end: Option<LogEnd>,
 }
 
 /// Finds the records after `applied_lsn` in the log that HEAD names as active and in those it continues. Writes nothing.
@@ -81,17 +115,27 @@ pub fn recover(
     let logs: Vec<u64> = chain.iter().map(|c| c.log.sequence).collect();
     let leftovers = leftovers(dir, &logs, active_sequence)?;
     let mut active = chain.pop().expect("the active log is the last of its chain");
+    let witness = if breaks(Rule::WitnessFirst) { Witness::read(dir) } else { witness };
     let mut records = Vec::new();
     for log in &mut chain {
         read_continued(log, applied_lsn, &mut records)?;
     }
     let mut evidence = Evidence::none();
-    evidence.add(head_durable_lsn, || HEAD.into());
-    if let Some(witness) = witness {
+    if !breaks(Rule::EvidenceOfHead) {
+        evidence.add(head_durable_lsn, || HEAD.into());
+    }
+    if let Some(witness) = witness.filter(|_| !breaks(Rule::EvidenceOfWitness)) {
         evidence.add(witness.durable_lsn, || format!("{WITNESS} (byte {} of log {})", witness.durable_offset, witness.wal_id));
     }
-    let (last_lsn, tail) = read_active(&mut active, applied_lsn, &mut evidence, &mut records)?;
-    Ok(Recovered { records, tail, last_lsn: last_lsn.max(applied_lsn), logs, leftovers, max_durable: evidence.lsn })
+    let (walk, tail) = read_active(&mut active, applied_lsn, &mut evidence, &mut records)?;
+    let end = (tail == Tail::Clean).then(|| LogEnd {
+        sequence: active.log.sequence,
+        id: Uuid(active.header.id),
+        length: active.log.len,
+        at: walk.at,
+        last: walk.last_header(),
+    });
+    Ok(Recovered { records, tail, last_lsn: walk.last_lsn.max(applied_lsn), logs, leftovers, max_durable: evidence.lsn, end })
 }
 
 /// The greatest lsn called durable, and by whom.
@@ -137,7 +181,7 @@ fn read_continued(chained: &mut ChainLog, applied_lsn: Lsn, records: &mut Vec<Lo
 }
 
 /// Reads the active log to its first bad lsn, and judges what follows.
-fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence, records: &mut Vec<LoggedRecord>) -> Result<(Lsn, Tail)> {
+fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence, records: &mut Vec<LoggedRecord>) -> Result<(Walk, Tail)> {
     let id = Uuid(active.header.id);
     let mut walk = Walk::new(&active.header);
     let kept_before = records.len();
@@ -150,10 +194,10 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
     }
     let scan = active.log.scan(id, walk.at)?;
     let name = active.log.name.to_string();
-    if let Some((lsn, offset)) = scan.durable {
+    if let Some((lsn, offset)) = scan.durable.filter(|_| !breaks(Rule::EvidenceOfRecords)) {
         evidence.add(lsn, || format!("the record at byte {offset}"));
     }
-    if walk.last_lsn < evidence.lsn {
+    if walk.last_lsn < evidence.lsn && !breaks(Rule::Verdict) {
         records.truncate(kept_before);
         let lost = walk.last_lsn.0.saturating_add(1);
         let what = format!(
@@ -173,7 +217,7 @@ fn read_active(active: &mut ChainLog, applied_lsn: Lsn, evidence: &mut Evidence,
     } else {
         Tail::Clean
     };
-    Ok((walk.last_lsn, tail))
+    Ok((walk, tail))
 }
 
 /// Separates "needs a newer version" from the other errors.

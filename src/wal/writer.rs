@@ -1,6 +1,7 @@
 //! Appends to one log, which this process created.
 
 use crate::error::{Error, Result};
+use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{Link, RecordHeader, WAL_BLOCK_BYTES, WAL_HEADER_BYTES, WalHeader, record_end};
 use crate::ids::{Lsn, Uuid};
 use crate::io::names::FileName;
@@ -98,7 +99,8 @@ impl WalWriter {
             return Ok(());
         }
         // A block that holds synced bytes is never written again, so a crash cannot tear it.
-        let start = if self.end_offset == self.synced_offset { self.end_offset.next_multiple_of(WAL_BLOCK_BYTES) } else { self.end_offset };
+        let fresh = self.end_offset == self.synced_offset && !breaks(Rule::FreshBlock);
+        let start = if fresh { self.end_offset.next_multiple_of(WAL_BLOCK_BYTES) } else { self.end_offset };
         let mut buffer = std::mem::take(&mut self.buffer);
         let (last_lsn, end_offset, previous_header_crc) = self.encode_group(records, start, &mut buffer);
         // To the end of the block, so that the file system never has to fill up a block that was synced.
@@ -122,7 +124,7 @@ impl WalWriter {
         for record in records {
             assert_eq!(record.lsn, lsn.next(), "lsns are contiguous");
             assert!(record.payload.len() <= limits::RECORD_BYTES_MAX, "a payload has at most 8 MiB; a larger batch lands as a segment");
-            let header = RecordHeader::encode(self.id, at, record.lsn, self.durable_lsn, previous, record.kind, record.payload);
+            let header = RecordHeader::encode(self.id, at, record.lsn, self.durable_lsn(), previous, record.kind, record.payload);
             buffer.extend_from_slice(header.as_bytes());
             buffer.extend_from_slice(record.payload);
             at = record_end(at, record.payload.len());
@@ -147,6 +149,10 @@ impl WalWriter {
         if self.state == State::Poisoned {
             return self.refuse_unless_good();
         }
+        if breaks(Rule::CutBack) {
+            self.state = State::Good;
+            return Ok(());
+        }
         if let Err(e) = self.cut_file() {
             self.state = State::Poisoned;
             return Err(Error::io(format!("cutting {} back to {} bytes", self.name, self.end_offset), e));
@@ -164,7 +170,8 @@ impl WalWriter {
     }
 
     fn sync_file(&mut self) -> Result<()> {
-        if let Err(e) = self.file.sync() {
+        let synced = if breaks(Rule::NoRetry) { self.file.sync().or_else(|_| self.file.sync()) } else { self.file.sync() };
+        if let Err(e) = synced {
             self.state = State::Poisoned;
             return Err(Error::io(format!("syncing {}", self.name), e));
         }
@@ -204,7 +211,7 @@ impl WalWriter {
 
     /// The greatest lsn known to be durable.
     pub fn durable_lsn(&self) -> Lsn {
-        self.durable_lsn
+        if breaks(Rule::DurableLsn) { Lsn(0) } else { self.durable_lsn }
     }
 
     /// Where the last good record ends, in bytes.

@@ -30,6 +30,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("engine", 60),
     ("inspect", 60),
     ("retrieval", 70),
+    ("maintenance", 70),
 ];
 
 /// Pairs that the floors would allow and the design does not: `retrieval` sees snapshots, never what lies below them.

@@ -5,6 +5,10 @@
 //! | `api` | what the library promises, through its public names: one test a promise |
 //! | `golden` | the golden answers, through the library |
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
+//! | `interleavings` | the interleavings that a model of the protocol found fatal, each tried with and without the rule that forbids it |
+//! | `fsck` | checking: what is sound is clean, what is damaged is found, named and graded, checksums mended or not |
+//! | `maintenance` | dump and restore, backup, rebuild, salvage: what they keep, what they refuse, what a crash leaves |
+//! | `compat` | databases that earlier versions wrote: read and written further |
 //! | `layers` | the layer table: every import points down |
 //! | `tidy` | the other house rules: unsafe code, file sizes, links, guarantees that have a test |
 //! | `format_spec` | `format-spec.md` against the structs, constants and limits in `src/` |
@@ -13,6 +17,7 @@
 //! | `threads` | many threads on one database in a real directory |
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
 //! | `recovery` | a crash at every operation, and every failing operation, on the simulated disk |
+//! | `reports` | what public reports of lost data in other engines would take here |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
@@ -20,13 +25,18 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
 mod api;
+mod compat;
 mod corruption;
 mod format_spec;
+mod fsck;
 mod golden;
+mod interleavings;
 mod layers;
 mod layout;
+mod maintenance;
 mod properties;
 mod recovery;
+mod reports;
 mod review;
 mod source;
 mod threads;

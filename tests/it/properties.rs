@@ -5,7 +5,10 @@
 //! | `operations` | what may happen |
 //! | `draw` | how it is drawn |
 //! | `model` | what every write means |
+//! | `filters` | how filters are drawn, and what they mean |
+//! | `graph` | what documents mention and relate, and the searches that follow it, the plain way |
 //! | `oracle` | every read, held against the model |
+//! | `graph_oracle` | the same of entities, relations and PageRank |
 //! | `cases` | faults that were found, each as small as it gets |
 //! | `disk` | a simulated disk that lets commits happen in the middle of a checkpoint or merge |
 //!
@@ -15,6 +18,9 @@
 mod cases;
 mod disk;
 mod draw;
+mod filters;
+mod graph;
+mod graph_oracle;
 mod model;
 mod operations;
 mod oracle;
@@ -25,6 +31,7 @@ use operations::{Call, Settings, Step, Work, Write, write_batch};
 use oracle::Questions;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use triune::io::sim::SimDirectory;
 use triune::{Commit, Database, Error, ErrorCode, Lsn, Snapshot};
@@ -60,8 +67,8 @@ impl Machine {
         let mut machine = Machine { disk, db, settings, model, lsn: Lsn(0), kept: Vec::new(), reader: None, questions };
         // Most runs want something to write to.
         machine.commit(&[
-            Call::Create { name: 0, dimension: 0, metric: 0, scorer: false, key: false },
-            Call::Create { name: 0, dimension: 2, metric: 1, scorer: true, key: true },
+            Call::Create { name: 0, dimension: 0, metric: 0, scorer: false, key: false, plain: false },
+            Call::Create { name: 0, dimension: 2, metric: 1, scorer: true, key: true, plain: false },
         ]);
         machine
     }
@@ -111,6 +118,25 @@ impl Machine {
     }
 
     fn step(&mut self, step: &Step) {
+        let same = matches!(step, Step::Checkpoint | Step::Merge | Step::Compact | Step::Close(_) | Step::Vanish { .. });
+        let before = same.then(|| graph_oracle::answers(&self.db().snapshot(), &self.model));
+        self.carry_out(step);
+        if let Some(before) = before {
+            assert_eq!(
+                graph_oracle::answers(&self.db().snapshot(), &self.model),
+                before,
+                "{step:?} changes where things lie, not what is answered"
+            );
+        }
+        oracle::check(&self.db().snapshot(), &self.model, &mut self.questions);
+        assert_eq!(self.db().snapshot().lsn(), self.lsn);
+        match step {
+            Step::Commit(_) | Step::Keep | Step::Forget(_) | Step::StopReading => {}
+            _ => self.check_kept(),
+        }
+    }
+
+    fn carry_out(&mut self, step: &Step) {
         match step {
             Step::Commit(calls) => self.commit(calls),
             Step::Group(batches) => self.group(batches),
@@ -155,12 +181,6 @@ impl Machine {
             Step::Forget(_) => {}
             Step::Read { settings } => self.read(*settings),
             Step::StopReading => self.reader = None,
-        }
-        oracle::check(&self.db().snapshot(), &self.model, &mut self.questions);
-        assert_eq!(self.db().snapshot().lsn(), self.lsn);
-        match step {
-            Step::Commit(_) | Step::Keep | Step::Forget(_) | Step::StopReading => {}
-            _ => self.check_kept(),
         }
     }
 
@@ -303,6 +323,11 @@ fn number(name: &str, default: u32) -> u32 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
+#[allow(clippy::print_stderr, reason = "what was looked at is what it is worth; shown with --nocapture")]
+fn report(runs: u64, steps: u64, commits: u64) {
+    eprintln!("properties: {runs} runs, {steps} steps, {commits} commits that changed something");
+}
+
 #[test]
 fn any_sequence_of_operations_leaves_what_the_model_says() {
     let regressions = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/proptest-regressions/properties.txt");
@@ -313,6 +338,7 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         ..ProptestConfig::default()
     };
     let most = number("TRIUNE_STEPS", 40) as usize;
+    let (runs, taken, commits) = (Cell::new(0u64), Cell::new(0u64), Cell::new(0u64));
     proptest!(config, |((settings, steps) in draw::run(most))| {
         let mut machine = Machine::new(settings);
         for step in &steps {
@@ -322,5 +348,10 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         machine.step(&Step::Compact);
         machine.step(&Step::Close(settings));
         machine.check_kept();
+        runs.set(runs.get() + 1);
+        taken.set(taken.get() + steps.len() as u64);
+        commits.set(commits.get() + machine.lsn.0);
     });
+    report(runs.get(), taken.get(), commits.get());
+    assert!(commits.get() > 0);
 }

@@ -7,18 +7,20 @@
 //! | `probe.rs` | looks at the disk before each operation |
 //! | `oracle.rs` | what must hold of every image |
 //! | `sweep.rs` | all images of all moments |
+//! | `scenario.rs` | one history of crashes, which a chooser decides: exhaustively, at random, or as a fuzzer likes |
 //! | `faults.rs` | operations that fail, and full disks |
 //! | `teeth.rs` | syncs that are left out, which all this must notice |
 //!
 //! `TRIUNE_SWEEP=full` looks at more of everything: `docs/testing.md`.
 
-mod faults;
-mod model;
-mod oracle;
-mod probe;
-mod sweep;
+pub mod faults;
+pub mod model;
+pub mod oracle;
+pub mod probe;
+pub mod scenario;
+pub mod sweep;
 mod teeth;
-mod workloads;
+pub mod workloads;
 
 use faults::Fault;
 use oracle::Allowed;
@@ -26,6 +28,15 @@ use std::collections::BTreeMap;
 use sweep::{Budget, Tally, moments_of, sweep};
 use triune::io::sim::{CrashMode, FailureKind, Operation, SimDirectory};
 use workloads::{Run, Workload};
+
+use proptest::prelude::*;
+use scenario::{Histories, Played};
+use triune::io::sim::{Exhaustive, FromBytes};
+
+/// Whether some image breaks a promise when operation `n` of a workload, a sync, is left out.
+pub fn is_missed(workload: &Workload, n: usize) -> bool {
+    teeth::is_noticed(workload, n)
+}
 
 /// Sweeps one workload.
 fn survive(workload: &Workload) {
@@ -83,6 +94,11 @@ fn a_crash_in_a_checkpoint_leaves_whole_commits() {
 #[test]
 fn a_crash_in_a_merge_leaves_whole_commits() {
     survive(&workloads::merges());
+}
+
+#[test]
+fn a_crash_while_files_are_removed_leaves_whole_commits() {
+    survive(&workloads::garbage());
 }
 
 #[test]
@@ -243,4 +259,32 @@ fn the_machine_itself_stops_where_the_probe_looks() {
         checked.check(&disk.after_kill(), &of_kill).unwrap_or_else(at);
     }
     assert!(checked.tally.images > 200, "{:?}", checked.tally);
+}
+
+/// Every history of a few small workloads in which each moment leaves few enough images: all of them, and every crash of the recovery from them.
+#[test]
+fn every_history_of_small_workloads_ends_in_whole_commits() {
+    let begun = std::time::Instant::now();
+    let full = Budget::of_this_run().full;
+    let (images, nested_every) = if full { (64, 1) } else { (8, 4) };
+    let histories = Histories::of(&[workloads::tiny()], Some(images), nested_every);
+    let (mut choices, mut played) = (Exhaustive::new(), Played::default());
+    let mut checked = sweep::Checked::default();
+    while choices.advance() {
+        played.add(scenario::play(&histories, &mut choices, &mut checked).unwrap_or_else(|e| panic!("{e}")));
+    }
+    report(&format!("{} histories, every one: {played:?}", histories.name()), checked.tally, begun);
+    assert!(played.kills > 10 && played.cuts > 50 && played.nested > 50, "{played:?}");
+}
+
+/// The same play, decided at random, over every workload and every moment.
+#[test]
+fn any_history_ends_in_whole_commits() {
+    let histories = Histories::of(&workloads::all(), None, 1);
+    let cases = if Budget::of_this_run().full { 20_000 } else { 120 };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(bytes in proptest::collection::vec(any::<u8>(), 0..96))| {
+        let played = scenario::play(&histories, &mut FromBytes::new(&bytes), &mut sweep::Checked::default());
+        prop_assert!(played.is_ok(), "{}", played.unwrap_err());
+    });
 }

@@ -1,9 +1,11 @@
 //! Findings of a review of the engine, each as the scenario that showed it: what must hold whatever fails, and in whatever order threads run.
 
 use std::sync::Arc;
+use triune::format::effects::CommitEffects;
+use triune::format::wal::{RECORD_HEADER_BYTES, RecordHeader, WAL_HEADER_BYTES, WalHeader};
 use triune::io::SimDirectory;
 use triune::io::sim::{CrashMode, FailureKind, Operation};
-use triune::{Database, Document, Durability, Error, ErrorCode, Options, Schema, WriteBatch};
+use triune::{Database, Document, Durability, Error, ErrorCode, Incarnation, Lsn, Options, Schema, Seq, Uuid, WriteBatch};
 
 /// A simulated disk, and a database on it whose work is all done by its callers.
 fn created() -> (SimDirectory, Database) {
@@ -158,6 +160,52 @@ fn of_two_that_create_at_once_one_does_and_loses_nothing() {
         if mine.is_some() || theirs.is_some() {
             drop((mine, theirs));
             assert_eq!(open(&disk).unwrap().snapshot().collections(), ["main"], "round {round}");
+        }
+    }
+}
+
+/// Puts other effects into the last record of the youngest log, behind sound checksums.
+fn forge(disk: &SimDirectory, change: impl FnOnce(&mut CommitEffects)) {
+    let name = disk.file_names().into_iter().rfind(|name| name.ends_with(".wal")).unwrap();
+    let mut log = disk.read_file(&name).unwrap();
+    let id = Uuid(WalHeader::decode(&log[..WAL_HEADER_BYTES]).unwrap().id);
+    let header_at = |at: usize| RecordHeader::decode(&log[at..at + RECORD_HEADER_BYTES], id, at as u64).ok();
+    let (at, old) = (WAL_HEADER_BYTES..log.len() - RECORD_HEADER_BYTES).step_by(8).rev().find_map(|at| Some((at, header_at(at)?))).unwrap();
+    let payload = at + RECORD_HEADER_BYTES;
+    let mut effects = CommitEffects::decode(&log[payload..payload + old.payload_length.get() as usize]).unwrap();
+    change(&mut effects);
+    let mut forged = Vec::new();
+    effects.encode(&mut forged);
+    let (lsn, durable) = (Lsn(old.lsn.get()), Lsn(old.durable_lsn.get()));
+    let header = RecordHeader::encode(id, at as u64, lsn, durable, old.previous_header_crc.get(), old.kind, &forged);
+    log.truncate(at);
+    log.extend([zerocopy::IntoBytes::as_bytes(&header), &forged].concat());
+    disk.write_file(&name, log);
+}
+
+#[test]
+fn a_log_that_gives_a_number_twice_is_corrupt() {
+    let (disk, db) = created();
+    db.commit(put("a")).unwrap();
+    db.commit(put("b")).unwrap();
+    drop(db);
+    type Change = fn(&mut CommitEffects);
+    let changes: [(Change, bool); 5] = [
+        (|_| {}, true),
+        (|e| e.next_seq = Seq(1), false),
+        (|e| e.next_incarnation = Incarnation(0), false),
+        (|e| e.collections[0].rows[0].seq = Seq(1), false),
+        (|e| e.collections[0].rows[0].seq = e.next_seq, false),
+    ];
+    for (i, (change, sound)) in changes.into_iter().enumerate() {
+        let forged = disk.snapshot();
+        forge(&forged, change);
+        let read_only = Database::open_read_only_with(Arc::new(forged.clone()), quiet()).map(drop);
+        for opened in [read_only, open(&forged).map(drop)] {
+            match opened {
+                Ok(()) => assert!(sound, "change {i} is seen"),
+                Err(e) => assert!(!sound && e.code() == ErrorCode::Corrupt, "change {i}: {e}"),
+            }
         }
     }
 }

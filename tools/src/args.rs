@@ -3,15 +3,21 @@
 //! What a later version will know is accepted here under its final name, hidden from the help, and refused by the command as "not yet":
 //! so a script learns from one InvalidArgument, not from a usage error, that it is ahead of its time.
 
+mod contents;
+mod maintenance;
+
+pub(crate) use contents::*;
+pub(crate) use maintenance::*;
+
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use triune::{Durability, Metric, Rerank, Scorer};
 
 /// An embedded retrieval database: documents, vectors and full text in one directory, changed by one atomic commit.
 #[derive(Debug, Parser)]
 #[command(name = "triune", version, arg_required_else_help = true, after_help = EXIT_STATUSES)]
 pub(crate) struct Args {
-    /// Print JSON lines instead of text for people.
+    /// Print JSON lines instead of text for people (`get`, `analyze` and `search --queries` always do)
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -38,7 +44,7 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Search by text, by vector, by entities, or by several of these
     Search(Box<SearchArgs>),
-    /// Print documents by id
+    /// Print documents by id, each as the JSON line that `load` reads
     Get(GetArgs),
     /// Print every document, in insertion order
     Scan(ScanArgs),
@@ -46,7 +52,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Insert or replace documents in one commit
     Put(PutArgs),
-    /// Merge metadata into one document, or replace its text or vector
+    /// Merge metadata into one document, or replace its text or vector; it moves to the end of `scan`
     Patch(PatchArgs),
     /// Delete documents by id, by source or by filter, or all of them
     Delete(DeleteArgs),
@@ -62,8 +68,53 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// Merge each collection into one segment and remove what is dead
     Compact(CompactArgs),
+    /// Check a database and say what is damaged, also when it does not open; writes nothing
+    Fsck(crate::cmd::fsck::FsckArgs),
     /// Say what each file of a database is and holds, also when the database does not open
     Inspect(InspectArgs),
+    /// Write the content of a database as text, the same bytes for the same content
+    Dump(DumpArgs),
+    /// Make a new database out of a dump
+    Restore(RestoreArgs),
+    /// Copy a database while it is in use; the copy is one that opens by itself
+    Backup(BackupArgs),
+    /// Make the indexes of a database anew from its documents, also when they are damaged
+    Rebuild(RebuildArgs),
+    /// Save what can be read of a damaged database into a new one
+    Salvage(SalvageArgs),
+    /// Bring a database to the newest version of the file format
+    Upgrade(UpgradeArgs),
+}
+
+impl Command {
+    /// The database that the command is about, unless it makes one.
+    pub(crate) fn database(&self) -> Option<&Path> {
+        match self {
+            Command::Load(args) => Some(&args.target.database),
+            Command::Search(args) => Some(&args.target.database),
+            Command::Get(args) => Some(&args.target.database),
+            Command::Scan(args) => Some(&args.target.database),
+            Command::Count(args) => Some(&args.target.database),
+            Command::Put(args) => Some(&args.target.database),
+            Command::Patch(args) => Some(&args.target.database),
+            Command::Delete(args) => Some(&args.target.database),
+            Command::Create(args) => Some(&args.target.database),
+            #[cfg(feature = "ingest")]
+            Command::Ingest(args) => Some(&args.target.database),
+            Command::Sources(args) => Some(&args.target.database),
+            Command::Stats(args) => Some(&args.database),
+            Command::Collections(args) => Some(&args.database),
+            Command::Graph(args) => Some(&args.database),
+            Command::Compact(args) => Some(&args.database),
+            Command::Inspect(args) => Some(&args.database),
+            Command::Dump(args) => Some(&args.database),
+            Command::Backup(args) => Some(&args.database),
+            Command::Rebuild(args) => Some(&args.database),
+            Command::Salvage(args) => Some(&args.database),
+            Command::Upgrade(args) => Some(&args.database),
+            _ => None,
+        }
+    }
 }
 
 /// The database and the collection that a command is about.
@@ -79,7 +130,8 @@ pub(crate) struct Target {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Where to make the database; it must not exist. Default: a new directory among the temporary files
+    /// A directory that does not exist or is empty: the database becomes DIR/db, its questions DIR/questions.jsonl. Default: a new directory
+    /// among the temporary files
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }
@@ -188,8 +240,8 @@ pub(crate) struct SearchArgs {
     /// `hybrid` fuses several; without a query vector it is `text`. `docsgpt` is the walk that `ppr` takes so far
     #[arg(long, value_enum, default_value_t = ModeName::Hybrid)]
     pub(crate) mode: ModeName,
-    /// What `hybrid` fuses
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "LEG,LEG", default_values_t = [Leg::Vector, Leg::Text])]
+    /// What `hybrid` fuses. Default: vector,text
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LEG,LEG")]
     pub(crate) legs: Vec<Leg>,
     /// The query vector: a JSON array, or @FILE with one (or with the one row of a .npy file)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
@@ -197,7 +249,7 @@ pub(crate) struct SearchArgs {
     /// Only documents whose metadata match: {"year":{"$gte":2020}}
     #[arg(long, value_name = "JSON")]
     pub(crate) filter: Option<String>,
-    /// How many hits
+    /// How many hits. Their ranks are counted from 1 for people, and from 0 in JSON
     #[arg(short, value_name = "N", default_value_t = 10)]
     pub(crate) k: usize,
     /// Compare with every vector instead of walking an index
@@ -206,7 +258,7 @@ pub(crate) struct SearchArgs {
     /// The scorer of the text search. Default: the collection's
     #[arg(long, value_enum)]
     pub(crate) scorer: Option<ScorerName>,
-    /// Steps of the graph search: 1 stays with the question's entities, 2 goes on to what stands beside them
+    /// Steps of the graph search: 1 stays with the question's entities, 2 goes on to what stands beside them. Default: 2
     #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) hops: Option<u32>,
     /// How widely to walk a vector index. Without effect so far: every vector search is exact
@@ -215,10 +267,10 @@ pub(crate) struct SearchArgs {
     /// Multiply the scores of the first 50 hits of `graph` or `ppr` by what this retriever says of them
     #[arg(long, value_enum)]
     pub(crate) rerank: Option<RerankName>,
-    /// Say on stderr what shaped the answer
+    /// Say on stderr what shaped the answer: mode, retrievers, entities of the question, matches of the filter, scorer
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Answer each line {"query","vector","mode","k","filter","scorer","hops","exact","ef","rerank"} with one line of JSON, all from one snapshot; `-` reads stdin
+    /// Answer each line {"id","query","vector","mode","k","filter","scorer","hops","exact","ef","rerank"} with one line of JSON, all from one snapshot: its "id", if it has one, "hits", "retrievers", "took_us". `-` reads stdin
     #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
     pub(crate) queries: Option<String>,
     /// Query vectors in a NumPy file; row i belongs to line i of --queries
@@ -248,6 +300,9 @@ pub(crate) struct ScanArgs {
     /// Print vectors too (with --json)
     #[arg(long)]
     pub(crate) vectors: bool,
+    /// Stop after so many documents. Default: all
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -328,73 +383,6 @@ pub(crate) struct AnalyzeArgs {
     /// JSON lines {"text"}; `-`, the default, reads stdin. Each is answered by one line {"tokens"} or {"entities"}
     #[arg(value_name = "FILE|-", default_value = "-")]
     pub(crate) file: String,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct CollectionsArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-    #[command(subcommand)]
-    pub(crate) action: Option<CollectionsAction>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum CollectionsAction {
-    /// Remove a collection with all its documents
-    Drop { name: String },
-    /// Give a collection another name, which must be free
-    Rename { old: String, new: String },
-    /// Exchange the names of two collections at once
-    Swap { a: String, b: String },
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct SourcesArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    /// Print the registry as one JSON object by source, the youngest first: {SOURCE: {"id","name","uploaded_at","chunks","vectors","entities","edges"}}
-    #[arg(long)]
-    pub(crate) registry: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct GraphArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    #[command(subcommand)]
-    pub(crate) action: GraphAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum GraphAction {
-    /// Print one entity: how many documents mention it, how often, and its relations
-    Entity { name: String },
-    /// Print the entities that relations or shared documents join to one, the strongest first
-    Neighbors { name: String },
-    /// Rank every entity by personalised PageRank over the relations
-    Ppr {
-        /// Entities with weights: {"NAME": WEIGHT}; {} means all alike
-        #[arg(long, value_name = "JSON", default_value = "{}")]
-        seeds: String,
-    },
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct CompactArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct InspectArgs {
-    /// The directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) database: PathBuf,
-    /// One file of it, by name. Default: all
-    #[arg(value_name = "FILE")]
-    pub(crate) file: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -234,7 +234,7 @@ impl Form {
                 rest.push((&**key, *raw));
             } else if !self.is_text(key) {
                 return Err(Failure::invalid(format!(
-                    "unknown key {key:?}; a document has id, text, metadata, vector, source, entities and relations (`triune load --rest-to-metadata` takes other keys into the metadata)"
+                    "unknown key {key:?}; a document has id, text, metadata, vector, source, entities and relations (`triune load --text-field title,text` joins other keys to the text, `--rest-to-metadata` takes them into the metadata)"
                 )));
             }
         }

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         // Whoever read our output has seen enough: `triune scan db | head` is no error.
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(Failure::Incomplete) => ExitCode::FAILURE,
+        Err(Failure::Status(status)) => ExitCode::from(status),
         Err(Failure::Refused { code, message }) => {
             output::report(args.json, code, &message);
             ExitCode::from(code.exit_status())

@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     },
     /// The reader of our stdout went away.
     OutputClosed,
+    /// Everything is said already, and this is the exit status that says it.
+    Status(u8),
     /// Everything that could be done is done, and what could not is said already.
     #[cfg_attr(not(feature = "ingest"), expect(dead_code, reason = "only `ingest` ends so"))]
     Incomplete,
@@ -54,6 +56,7 @@ impl Failure {
         match self {
             Failure::Refused { code, message } => Failure::Refused { code, message: reword(message) },
             Failure::OutputClosed => Failure::OutputClosed,
+            Failure::Status(status) => Failure::Status(status),
             Failure::Incomplete => Failure::Incomplete,
         }
     }
@@ -64,9 +67,9 @@ impl From<Error> for Failure {
         let (code, text) = (error.code(), error.to_string());
         // The code stands before the message, so the words that say the same are left out.
         let message = match error {
-            Error::NotFound(m)
-            | Error::AlreadyExists(m)
-            | Error::Locked(m)
+            Error::NotFound(m) => absent(&m),
+            Error::AlreadyExists(m) => present(&m),
+            Error::Locked(m)
             | Error::UnsupportedVersion(m)
             | Error::SchemaMismatch(m)
             | Error::EmbedderMismatch(m)
@@ -82,6 +85,26 @@ impl From<Error> for Failure {
             Error::Io { .. } | _ => text,
         };
         Failure::Refused { code, message }
+    }
+}
+
+/// The library names what is absent, "a database in /x; create one first": people get a sentence, and the command says what to do.
+fn absent(what: &str) -> String {
+    let what = what.trim_end_matches("; create it first").trim_end_matches("; create one first");
+    let named =
+        ["a database ", "a collection ", "a file ", "collection ", "document ", "entity "].iter().any(|noun| what.starts_with(noun));
+    if named { format!("there is no {}", what.strip_prefix("a ").unwrap_or(what)) } else { what.to_string() }
+}
+
+/// The same for what exists: "collection "main"; nothing of the batch was written".
+fn present(what: &str) -> String {
+    if let Some(database) = what.strip_prefix("a database ") {
+        let place = database.trim_end_matches(". Open it instead");
+        return format!("there is a database {}", place.replacen("; ", " already; ", 1));
+    }
+    match what.split_once("; ") {
+        Some((name, rest)) if what.starts_with("collection ") || what.starts_with("document ") => format!("{name} exists already; {rest}"),
+        _ => what.to_string(),
     }
 }
 
@@ -113,6 +136,11 @@ impl Out {
         self.writer.write_all(b"\n").map_err(closed)
     }
 
+    /// Stdout itself, for what is neither a line of text nor of JSON.
+    pub(crate) fn writer(&mut self) -> &mut impl Write {
+        &mut self.writer
+    }
+
     /// JSON for people and files: indented by two.
     pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Outcome<()> {
         serde_json::to_writer_pretty(&mut self.writer, value).map_err(|e| closed(e.into()))?;
@@ -129,14 +157,14 @@ fn closed(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe { Failure::OutputClosed } else { Error::io("writing to stdout", error).into() }
 }
 
-/// Says on stderr why the command ended. With `--json` a second line says it as JSON.
+/// Says on stderr why the command ended, as text or with `--json` as a line of JSON.
 pub(crate) fn report(json: bool, code: ErrorCode, message: &str) {
     // Nobody is left to tell when stderr fails too.
     let mut stderr = io::stderr().lock();
-    let _ = writeln!(stderr, "error[{code}]: {message}");
-    if json {
-        let _ = writeln!(stderr, "{}", serde_json::json!({ "error": ErrorObject { code: code.as_str(), message } }));
-    }
+    let _ = match json {
+        true => writeln!(stderr, "{}", serde_json::json!({ "error": ErrorObject { code: code.as_str(), message } })),
+        false => writeln!(stderr, "error[{code}]: {message}"),
+    };
 }
 
 /// The JSON form of an error.
@@ -163,6 +191,12 @@ impl Display for Counted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
     }
+}
+
+/// As a shell reads it back.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// The beginning of `text` on one line: at most `chars` characters, runs of white space as one space.

@@ -8,8 +8,12 @@ fn names() -> impl Strategy<Value = String> {
     "\\PC{1,12}"
 }
 
+fn counters() -> impl Strategy<Value = u64> {
+    0..=limits::COUNTER_MAX
+}
+
 fn changes() -> impl Strategy<Value = CatalogChange> {
-    let id = || any::<u64>().prop_map(Incarnation);
+    let id = || counters().prop_map(Incarnation);
     prop_oneof![
         (names(), id(), prop::option::of(1u32..=65_535)).prop_map(|(name, incarnation, dimension)| CatalogChange::Create {
             name,
@@ -26,12 +30,12 @@ fn changes() -> impl Strategy<Value = CatalogChange> {
 
 fn segments() -> impl Strategy<Value = SegmentEntry> {
     (any::<[u32; 6]>(), any::<[u64; 3]>(), any::<u64>()).prop_map(|(n, wide, base)| SegmentEntry {
-        file: wide[0],
+        file: wide[0] >> 1,
         offset: u64::from(n[0]) * 4096,
         length: u64::from(n[1]),
         crc: n[2],
-        base_seq: Seq(base >> 1),
-        last_seq: Seq((base >> 1) + u64::from(n[3])),
+        base_seq: Seq(base >> 2),
+        last_seq: Seq((base >> 2) + u64::from(n[3])),
         rows: u64::from(n[4]),
         vectors: u64::from(n[5]),
         tokens: wide[1],
@@ -45,7 +49,7 @@ fn dead() -> impl Strategy<Value = DeadSet> {
     prop_oneof![
         Just(DeadSet::None),
         prop::collection::btree_set(any::<u64>(), 0..20).prop_map(|s| DeadSet::Inline(s.into_iter().collect())),
-        any::<(u64, u64, u32)>().prop_map(|(number, length, crc)| DeadSet::File { number, length, crc }),
+        (counters(), any::<u64>(), any::<u32>()).prop_map(|(number, length, crc)| DeadSet::File { number, length, crc }),
     ]
 }
 
@@ -58,13 +62,13 @@ fn effects() -> impl Strategy<Value = CommitEffects> {
         };
         rows.into_iter().map(row).collect()
     });
-    let collection = (any::<u64>(), rows, prop::collection::vec(segments(), 0..3), dead())
+    let collection = (counters(), rows, prop::collection::vec(segments(), 0..3), dead())
         .prop_map(|(i, rows, landed, dead)| CollectionEffects { incarnation: Incarnation(i), rows, landed, dead });
-    (any::<[u64; 3]>(), prop::collection::vec(changes(), 0..4), prop::collection::vec(collection, 0..3)).prop_map(
-        |(n, catalog, collections)| CommitEffects {
-            time_ms: n[0],
-            next_seq: Seq(n[1]),
-            next_incarnation: Incarnation(n[2]),
+    (any::<u64>(), counters(), counters(), prop::collection::vec(changes(), 0..4), prop::collection::vec(collection, 0..3)).prop_map(
+        |(time_ms, next_seq, next_incarnation, catalog, collections)| CommitEffects {
+            time_ms,
+            next_seq: Seq(next_seq),
+            next_incarnation: Incarnation(next_incarnation),
             catalog,
             collections,
         },
@@ -132,4 +136,31 @@ fn a_schema_that_no_collection_can_have_is_refused() {
     assert!(with(Some(4)).is_ok());
     assert!(with(Some(0)).is_err());
     assert!(with(Some(65_536)).is_err());
+}
+
+#[test]
+fn a_number_that_no_counter_reaches_is_refused() {
+    let with = |next_seq, next_incarnation, first: u64, step: u64| {
+        let document = Arc::new(StoredDocument {
+            id: "a".into(),
+            text: "".into(),
+            metadata: None,
+            vector: None,
+            source: None,
+            source_given: false,
+            time_ms: 0,
+            entities: None,
+            relations: None,
+        });
+        let rows = [first, first + step].map(|seq| RowEffect { seq: Seq(seq), document: document.clone() }).to_vec();
+        let collection = CollectionEffects { incarnation: Incarnation(1), rows, landed: Vec::new(), dead: DeadSet::None };
+        let (next_seq, next_incarnation) = (Seq(next_seq), Incarnation(next_incarnation));
+        CommitEffects::decode(&encoded(&CommitEffects { next_seq, next_incarnation, collections: vec![collection], ..CommitEffects::default() }))
+    };
+    let most = limits::COUNTER_MAX;
+    assert!(with(most, most, most - 1, 1).is_ok());
+    for (next_seq, next_incarnation, first, step) in [(most + 1, 1, 1, 1), (1, most + 1, 1, 1), (1, 1, most + 1, 1), (1, 1, most, 1), (1, 1, 1, most)] {
+        let refused = with(next_seq, next_incarnation, first, step);
+        assert!(refused.is_err_and(|e| !e.newer), "{next_seq} {next_incarnation} {first} {step}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The manifest: round trips, unknown keys, damage.
 
 use super::*;
+use crate::options::limits;
 
 pub(crate) fn sample() -> Manifest {
     let segment = |base: u64, tombstones| SegmentEntry {
@@ -24,7 +25,7 @@ pub(crate) fn sample() -> Manifest {
     collection.documents = 18;
     Manifest {
         applied_lsn: Lsn(9),
-        next_seq: Seq(u64::MAX),
+        next_seq: Seq(limits::COUNTER_MAX),
         next_incarnation: Incarnation(2),
         collections: vec![collection],
         ..Manifest::default()
@@ -37,9 +38,18 @@ fn a_manifest_reads_as_it_was_written_with_64_bit_numbers_whole() {
     let (header, manifest) = decode_manifest(&bytes).expect("it decodes");
     assert_eq!((header.number.get(), header.database, manifest), (8, [1; 16], sample()));
     let body: serde_json::Value = serde_json::from_slice(&bytes[64..]).expect("the body is JSON");
-    assert_eq!(body["next_seq"], serde_json::json!("18446744073709551615"));
+    assert_eq!(body["next_seq"], serde_json::json!("9223372036854775807"));
     assert_eq!(body["collections"][0]["segments"][0]["crc"], serde_json::json!(77));
     assert_eq!(bytes, encode_manifest(8, Uuid([1; 16]), &sample()), "the same state gives the same bytes");
+}
+
+#[test]
+fn a_number_that_no_counter_reaches_is_refused() {
+    for at in ["/next_seq", "/next_incarnation", "/applied_lsn", "/collections/0/incarnation", "/collections/0/segments/0/last_seq"] {
+        let mut body = serde_json::to_value(sample()).expect("a manifest has a JSON form");
+        *body.pointer_mut(at).expect("it is there") = serde_json::json!("9223372036854775808");
+        assert!(serde_json::from_value::<Manifest>(body).is_err_and(|e| e.to_string().contains("9223372036854775807")), "{at}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::FsDirectory;
+use super::{FsDirectory, Locked, OsFile};
 use crate::io::{Directory, LockMode};
 
 fn scratch() -> (tempfile::TempDir, FsDirectory) {
@@ -138,4 +138,18 @@ fn two_handles_of_one_process_exclude_each_other() {
     assert!(other.try_lock("LOCK", LockMode::Exclusive).expect("asked").is_none());
     drop((shared, also));
     assert!(other.try_lock("LOCK", LockMode::Exclusive).expect("asked").is_some());
+}
+
+#[test]
+fn a_released_lock_is_free_though_a_copy_of_the_handle_is_still_open() {
+    let temporary = tempfile::tempdir().expect("a temporary directory");
+    let path = temporary.path().join("LOCK");
+    let file = OsFile::create(&path).expect("a file");
+    // What a child has between its start and its program.
+    let copy = file.try_clone().expect("a copy of the handle");
+    file.try_lock().expect("nobody holds the lock");
+    drop(Locked(file));
+    let dir = FsDirectory::open(temporary.path()).expect("the directory is there");
+    assert!(dir.try_lock("LOCK", LockMode::Exclusive).expect("locking works").is_some());
+    drop(copy);
 }

@@ -96,3 +96,35 @@ impl Chooser for Seeded {
         usize::try_from(below).expect("less than a usize")
     }
 }
+
+/// Answers as a string of bytes says: what a fuzzer and a property test vary and shrink. Every string is good; after its end each answer is 0,
+/// the plainest.
+///
+/// ```
+/// use triune::io::sim::{Chooser, FromBytes};
+///
+/// let mut choices = FromBytes::new(&[7, 1]);
+/// assert_eq!((choices.pick(1), choices.pick(5), choices.pick(2), choices.pick(9)), (0, 2, 1, 0));
+/// ```
+#[derive(Debug, Clone)]
+pub struct FromBytes<'a> {
+    rest: &'a [u8],
+}
+
+impl FromBytes<'_> {
+    /// The answers that `bytes` encode.
+    pub fn new(bytes: &[u8]) -> FromBytes<'_> {
+        FromBytes { rest: bytes }
+    }
+}
+
+impl Chooser for FromBytes<'_> {
+    /// A question with one answer takes no byte, one with up to 256 takes one, any other takes two.
+    fn pick(&mut self, n: usize) -> usize {
+        assert!(n > 0, "a question needs an answer");
+        let width = usize::from(n > 1) + usize::from(n > 256);
+        let (taken, rest) = self.rest.split_at(width.min(self.rest.len()));
+        self.rest = rest;
+        taken.iter().fold(0, |picked, &byte| picked << 8 | usize::from(byte)) % n
+    }
+}

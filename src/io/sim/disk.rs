@@ -60,6 +60,11 @@ impl Disk {
         self.point(name, Some(self.inodes.len() - 1));
     }
 
+    pub(super) fn link(&mut self, name: &str, file: Inode) {
+        self.inodes.push(file);
+        self.point(name, Some(self.inodes.len() - 1));
+    }
+
     pub(super) fn unlink(&mut self, name: &str) {
         self.point(name, None);
     }

@@ -88,6 +88,8 @@ pub enum FailureKind {
     Enospc,
     /// The disk fails (`EIO`). A sync loses nothing and stays due, as with [`FailureKind::Truthful`].
     Eio,
+    /// The process has too many files open (`EMFILE`): what a create or an open may meet. A sync loses nothing.
+    Emfile,
     /// The error is reported and the pages are marked clean: the cache keeps the new bytes, the disk the old ones, and later syncs succeed
     /// without ever writing these.
     Keep,
@@ -110,6 +112,7 @@ impl FailureKind {
     fn error(self) -> Error {
         match self {
             FailureKind::Enospc => disk_full(),
+            FailureKind::Emfile => Error::from_raw_os_error(24),
             FailureKind::Eio | FailureKind::Keep | FailureKind::Revert | FailureKind::Late | FailureKind::Truthful | FailureKind::Skip => {
                 disk_failure()
             }
@@ -163,7 +166,9 @@ impl Fate {
             Fate::Perform if std::mem::take(late) => (SyncEffect::Leave, Err(disk_failure())),
             Fate::Perform => (SyncEffect::MakeDurable, Ok(())),
             Fate::Crash => (SyncEffect::Leave, self.answer()),
-            Fate::Fail(FailureKind::Enospc | FailureKind::Eio | FailureKind::Truthful) => (SyncEffect::Leave, self.answer()),
+            Fate::Fail(FailureKind::Enospc | FailureKind::Eio | FailureKind::Emfile | FailureKind::Truthful) => {
+                (SyncEffect::Leave, self.answer())
+            }
             Fate::Fail(FailureKind::Keep) => (SyncEffect::Forget, self.answer()),
             Fate::Fail(FailureKind::Revert) => (SyncEffect::Revert, self.answer()),
             Fate::Fail(FailureKind::Late) => {
@@ -192,12 +197,25 @@ pub(super) struct Faults {
     pub(super) failures: BTreeMap<usize, FailureKind>,
     pub(super) failing_from: Option<(usize, FailureKind)>,
     pub(super) crashed: bool,
+    /// Calls so far that only look: listing, opening, locking, reading, mapping.
+    pub(super) accesses: usize,
+    pub(super) access_failures: BTreeMap<usize, FailureKind>,
 }
 
 impl Faults {
     /// An error when the machine has stopped.
     pub(super) fn alive(&self) -> Result<()> {
         if self.crashed { Err(crash()) } else { Ok(()) }
+    }
+
+    /// Counts a call that only looks; an error when it is to fail.
+    pub(super) fn access(&mut self) -> Result<()> {
+        self.alive()?;
+        self.accesses += 1;
+        match self.access_failures.get(&(self.accesses - 1)) {
+            Some(kind) => Err(kind.error()),
+            None => Ok(()),
+        }
     }
 
     /// Counts an operation that is about to be performed.

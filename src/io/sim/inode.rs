@@ -131,7 +131,8 @@ pub(super) fn sectors(start: u64, end: u64) -> std::ops::Range<u64> {
 /// A file, with or without a name.
 #[derive(Clone, Default)]
 pub(super) struct Inode {
-    /// The name that it was created under, for messages. There are no hard links and no renames, so it never has another.
+    /// The name that it was created under, for messages. There are no renames, and a hard link is another of these
+    /// with the same bytes, which nobody may change; so it never has another.
     pub(super) name: String,
     /// What a power cut can't take.
     pub(super) durable: Content,

@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Result};
 
 use super::disk::{Disk, FileId};
 use super::faults::{Faults, Operation, SyncEffect, disk_failure, disk_full};
-use super::inode::sectors;
+use super::inode::{Inode, sectors};
 use crate::io::LockMode;
 
 /// Far beyond what a test writes, far below what an allocation could fail for: a greater length is a bug of the caller.
@@ -41,6 +41,12 @@ impl Machine {
         self.disk.find(name).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no file {name}")))
     }
 
+    /// As [`Machine::find`], for a program that opens or locks the file.
+    pub(super) fn look_up(&mut self, name: &str) -> Result<FileId> {
+        self.faults.access()?;
+        self.find(name)
+    }
+
     pub(super) fn create(&mut self, name: &str) -> Result<FileId> {
         self.faults.alive()?;
         if self.disk.find(name).is_some() {
@@ -52,6 +58,19 @@ impl Machine {
         }
         fate.answer()?;
         self.find(name)
+    }
+
+    /// Gives a file of another disk a name here. Counted as a creation: what may happen to the name is the same.
+    pub(super) fn link(&mut self, name: &str, file: &Inode) -> Result<()> {
+        self.faults.alive()?;
+        if self.disk.find(name).is_some() {
+            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a file {name}")));
+        }
+        let fate = self.faults.begin(Operation::Create { name: name.to_owned() })?;
+        if fate.performs() {
+            self.disk.link(name, Inode { name: name.to_owned(), sealed: true, ..file.clone() });
+        }
+        fate.answer()
     }
 
     pub(super) fn unlink(&mut self, name: &str) -> Result<()> {
@@ -148,7 +167,7 @@ impl Machine {
 
     /// Locks a file, if its other locks allow it.
     pub(super) fn try_lock(&mut self, name: &str, mode: LockMode) -> Result<Option<FileId>> {
-        let file = self.find(name)?;
+        let file = self.look_up(name)?;
         let lock = self.locks.entry(file).or_default();
         let free = !lock.exclusive && (mode == LockMode::Shared || lock.shared == 0);
         if free {

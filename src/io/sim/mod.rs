@@ -62,11 +62,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub use choose::{Chooser, Exhaustive, Seeded};
+pub use choose::{Chooser, Exhaustive, FromBytes, Seeded};
 pub use faults::{CrashMode, FailureKind, Operation};
 pub use images::Survivors;
 
-use super::{Bytes, Directory, File, LockGuard, LockMode};
+use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, unsupported};
 use disk::{Disk, FileId};
 use inode::Inode;
 use machine::Machine;
@@ -134,6 +134,21 @@ impl SimDirectory {
     /// Makes operation `n` and every later one fail.
     pub fn fail_from(&self, n: usize, kind: FailureKind) {
         self.machine.lock().faults.failing_from = Some((n, kind));
+    }
+
+    /// How many calls only looked: listed, opened, locked, asked for a length, read or mapped. They are counted apart, from 0.
+    pub fn accesses(&self) -> usize {
+        self.machine.lock().faults.accesses
+    }
+
+    /// Makes the call `n` of those that only look fail once.
+    pub fn fail_access(&self, n: usize, kind: FailureKind) {
+        self.machine.lock().faults.access_failures.insert(n, kind);
+    }
+
+    /// How many bytes the named files take, as reads see them.
+    pub fn used(&self) -> u64 {
+        self.machine.lock().disk.used()
     }
 
     /// How many bytes the named files may take together, `u64::MAX` for any number. What would grow beyond it fails with `StorageFull`, a
@@ -261,8 +276,8 @@ impl Directory for SimDirectory {
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let machine = self.machine.lock();
-        machine.faults.alive()?;
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
         Ok(machine.disk.seen_names())
     }
 
@@ -272,12 +287,12 @@ impl Directory for SimDirectory {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn File>> {
-        let file = self.machine.lock().find(name)?;
+        let file = self.machine.lock().look_up(name)?;
         Ok(self.file(file, false))
     }
 
     fn open_writable(&self, name: &str) -> Result<Arc<dyn File>> {
-        let file = self.machine.lock().find(name)?;
+        let file = self.machine.lock().look_up(name)?;
         Ok(self.file(file, true))
     }
 
@@ -293,10 +308,33 @@ impl Directory for SimDirectory {
         self.machine.lock().sync_parent()
     }
 
+    fn link_source(&self, name: &str) -> Result<LinkSource> {
+        let machine = self.machine.lock();
+        let file = machine.find(name)?;
+        Ok(LinkSource(LinkKind::Simulated(SharedFile(machine.disk.inodes[file].clone()))))
+    }
+
+    /// Another name for the bytes as they are, and as durable as they are; whoever changes them afterwards panics, as for mapped ones.
+    fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
+        match &source.0 {
+            LinkKind::Simulated(file) => self.machine.lock().link(name, &file.0),
+            LinkKind::Path(_) => Err(unsupported()),
+        }
+    }
+
     /// As `flock`: the lock belongs to the file, not to its name, and every call counts as a handle of its own.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
         let locked = self.machine.lock().try_lock(name, mode)?;
         Ok(locked.map(|file| LockGuard(Box::new(HeldLock { machine: self.machine.clone(), file, mode }))))
+    }
+}
+
+/// A file that another simulated disk may link to.
+pub(crate) struct SharedFile(Inode);
+
+impl fmt::Debug for SharedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedFile({})", self.0.name)
     }
 }
 
@@ -328,13 +366,14 @@ impl fmt::Debug for SimFile {
 
 impl File for SimFile {
     fn len(&self) -> Result<u64> {
-        let machine = self.machine.lock();
-        machine.faults.alive()?;
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
         Ok(machine.disk.inodes[self.file].cache.len())
     }
 
     fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let machine = self.machine.lock();
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
         buf.copy_from_slice(machine.read(self.file, offset, buf.len() as u64)?);
         Ok(())
     }
@@ -354,6 +393,7 @@ impl File for SimFile {
     /// Returns a copy. Whoever changes the file afterwards breaks the promise that mapping rests on, and panics.
     fn map(&self, len: u64) -> Result<Bytes> {
         let mut machine = self.machine.lock();
+        machine.faults.access()?;
         let bytes = machine.read(self.file, 0, len)?.to_vec();
         machine.disk.inodes[self.file].sealed = true;
         Ok(Bytes::new(bytes))

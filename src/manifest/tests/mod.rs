@@ -10,7 +10,7 @@ use crate::io::SimDirectory;
 
 fn state(manifest_number: u64) -> HeadState {
     HeadState {
-        generation: Generation(0),
+        generation: Generation(1),
         database: Uuid([1; 16]),
         manifest_number,
         manifest_length: 100,

@@ -1,14 +1,37 @@
 //! A tail that was never synced, and durable records that are damaged: each evidence alone tells them apart.
 
 use super::*;
+use crate::options::limits::COUNTER_MAX;
 
 #[test]
 fn a_log_without_records_is_clean() {
     let (dir, writer) = log_of(0);
     let recovered = recover_from(&dir, &writer, 0, 0).expect("it recovers");
-    let expected =
-        Recovered { records: vec![], tail: Tail::Clean, last_lsn: Lsn(0), logs: vec![1], leftovers: vec![], max_durable: Lsn(0) };
-    assert_eq!(recovered, expected);
+    assert_eq!((recovered.records, recovered.tail, recovered.last_lsn), (vec![], Tail::Clean, Lsn(0)));
+    assert_eq!((recovered.logs, recovered.leftovers, recovered.max_durable), (vec![1], vec![], Lsn(0)));
+}
+
+#[test]
+fn a_log_is_unchanged_only_while_its_last_record_is_the_last_one() {
+    let (dir, mut writer) = log_of(3);
+    let end = |writer: &WalWriter| recover_from(&dir, writer, 0, 0).expect("it recovers").end.expect("nothing follows");
+    let before = (end(&writer), dir.read_file(&name(1)).unwrap());
+    assert!(is_unchanged(&dir, &before.0).unwrap());
+    let payload = payload(4);
+    writer.append(&[NewRecord { lsn: Lsn(4), kind: RECORD_COMMIT, payload: &payload }]).unwrap();
+    assert!(!is_unchanged(&dir, &before.0).unwrap(), "a record came");
+    let after = end(&writer);
+    assert!(is_unchanged(&dir, &after).unwrap());
+    // The group was taken back, and the log is as long as it was with it.
+    let mut bytes = before.1;
+    bytes.resize(dir.read_file(&name(1)).unwrap().len(), 0);
+    dir.write_file(&name(1), bytes);
+    assert!(!is_unchanged(&dir, &after).unwrap(), "its last record is gone");
+    // In the last block, without a byte more: what follows an unsynced record.
+    let mut bytes = dir.read_file(&name(1)).unwrap();
+    *bytes.last_mut().unwrap() = 1;
+    dir.write_file(&name(1), bytes);
+    assert!(!is_unchanged(&dir, &before.0).unwrap());
 }
 
 #[test]
@@ -173,7 +196,8 @@ fn the_lsns_of_a_hostile_head_or_log_overflow_nothing() {
     let (dir, writer) = log_of(1);
     assert!(recover_from(&dir, &writer, u64::MAX, 0).is_ok_and(|r| r.last_lsn == Lsn(u64::MAX)));
     assert!(corruption(recover_from(&dir, &writer, u64::MAX, u64::MAX)).what.contains("lsn 2 to 18446744073709551615"));
-    let last = create(&dir, 7, u64::MAX, None);
-    assert!(corruption(recover_from(&dir, &last, 5, 0)).what.contains("lsn 6 to 18446744073709551614"));
+    assert!(corruption(recover_from(&dir, &create(&dir, 6, COUNTER_MAX + 1, None), 5, 0)).what.contains("at most"));
+    let last = create(&dir, 7, COUNTER_MAX, None);
+    assert!(corruption(recover_from(&dir, &last, 5, 0)).what.contains("lsn 6 to 9223372036854775806"));
     assert!(recover_from(&dir, &last, u64::MAX, 0).is_ok());
 }

@@ -2,7 +2,7 @@
 
 use super::{doc, ids, json, main_of, open, open_read_only, options, put, try_open};
 use std::sync::Arc;
-use triune::inspect::{Description, FileDescription, describe_directory};
+use triune::inspect::{Description, FileDescription, describe_directory, structures_directory};
 use triune::io::SimDirectory;
 use triune::{Database, Error, Mode, Patch, Result, Schema, Search};
 
@@ -51,6 +51,13 @@ fn inspecting_a_sound_database_finds_nothing_wrong() {
     let clean = |disk: &SimDirectory, what: &str| {
         let description = describe(disk);
         assert!(problems(&description).is_empty(), "{what}: {:#?}", problems(&description));
+        for file in &description.files {
+            let parts = structures_directory(disk, &file.name).unwrap();
+            let bad: Vec<_> = parts.iter().filter(|part| part.problem.is_some()).collect();
+            assert!(bad.is_empty(), "{what}, {}: {bad:#?}", file.name);
+            let ascending = parts.windows(2).all(|w| w[0].offset <= w[1].offset);
+            assert!(ascending && parts.iter().all(|part| part.offset + part.bytes <= file.bytes.next_multiple_of(8)), "{what}: {parts:#?}");
+        }
     };
     clean(&disk, "while it is open");
     clean(&disk.after_kill(), "after a kill");

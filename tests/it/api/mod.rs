@@ -3,14 +3,18 @@
 mod batches;
 mod collections;
 mod durability;
+mod health;
 mod inspecting;
 mod limits;
+mod many;
 mod merging;
 mod opening;
 mod patching;
 mod reading;
 mod searching;
+mod tracing;
 mod vectors;
+mod watched;
 mod writing;
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Questions to a database and what it answers, for comparing one image of it with another bit by bit.
 
 use triune::{
-    Collection, CollectionStats, Database, Error, ErrorCode, Hit, Mode, Result, Schema, Scorer, Search, Seq, Snapshot, SourceInfo,
-    StoredDocument,
+    Collection, CollectionStats, Database, EntityView, Error, ErrorCode, Filter, Hit, Mode, Neighbour, Result, Schema, Scorer, Search, Seq,
+    Snapshot, SourceInfo, StoredDocument,
 };
 
 /// One question, asked and judged on its own.
@@ -17,6 +17,13 @@ pub enum Question {
     Sources(String),
     Stats(String),
     Search(String, Box<Search>),
+    Filtered(String, &'static str),
+    CountWhere(String, &'static str),
+    DocumentsOfSource(String, String),
+    Entity(String, String),
+    Neighbours(String, String),
+    PageRank(String),
+    Cooccurrences(String),
 }
 
 /// What it was answered.
@@ -30,6 +37,9 @@ pub enum Answer {
     Sources(Vec<SourceInfo>),
     Stats(CollectionStats),
     Hits(Vec<Hit>),
+    Entity(Option<EntityView>),
+    Neighbours(Vec<Neighbour>),
+    Ranks(Vec<(String, f64)>),
 }
 
 impl Question {
@@ -54,6 +64,19 @@ impl Question {
             // How many segments there are is no answer: a recovery writes one more.
             Question::Stats(c) => Answer::Stats(CollectionStats { segments: 0, ..collection(c)?.stats()? }),
             Question::Search(c, search) => Answer::Hits(collection(c)?.search(search)?.hits),
+            Question::Filtered(c, filter) => {
+                let matching = collection(c)?.scan().filtered(&Filter::parse(filter)?)?;
+                Answer::Documents(matching.map(|d| d.map(timeless)).collect::<Result<_>>()?)
+            }
+            Question::CountWhere(c, filter) => Answer::Count(collection(c)?.count_where(&Filter::parse(filter)?)?),
+            Question::DocumentsOfSource(c, source) => {
+                let documents = collection(c)?.documents_of_source(source)?;
+                Answer::Documents(documents.into_iter().map(|d| timeless((Seq(0), d))).collect())
+            }
+            Question::Entity(c, name) => Answer::Entity(collection(c)?.entity(name)?),
+            Question::Neighbours(c, name) => Answer::Neighbours(collection(c)?.neighbours(name)?),
+            Question::PageRank(c) => Answer::Ranks(collection(c)?.pagerank(&[])?),
+            Question::Cooccurrences(c) => Answer::Count(collection(c)?.cooccurrences()?),
         })
     }
 }
@@ -87,6 +110,7 @@ pub fn questions(db: &Database) -> Vec<Question> {
                 all.push(search(Search { query, mode: Mode::Text, k: 1000, scorer: Some(scorer), bodies: false, ..Search::default() }));
             }
         }
+        derived(&name, &collection, documents.is_empty(), &mut all);
         let Some(dimension) = collection.schema().dimension else { continue };
         let vector: Vec<f32> = (0..dimension).map(|i| 0.5 - i as f32 / 3.0).collect();
         all.push(search(Search { vector: Some(vector.clone()), mode: Mode::Vector, k: 1000, ..Search::default() }));
@@ -94,6 +118,26 @@ pub fn questions(db: &Database) -> Vec<Question> {
         all.push(search(Search { query, vector: Some(vector), mode: Mode::Hybrid, k: 7, ..Search::default() }));
     }
     all
+}
+
+/// Filters, sources and the graph. Where nothing is stored, few tell as much as all.
+fn derived(name: &str, collection: &Collection, empty: bool, all: &mut Vec<Question>) {
+    let n = || name.to_string();
+    all.extend([Question::CountWhere(n(), r#"{"page": {"$gte": 0}}"#), Question::PageRank(n())]);
+    if empty {
+        return;
+    }
+    let filters = [r#"{"file_hash": "h1"}"#, r#"{"page": {"$gt": 1}}"#, r#"{"tags": {"$exists": true}}"#];
+    all.extend(filters.map(|filter| Question::Filtered(n(), filter)));
+    let sources = collection.sources().unwrap();
+    all.extend(sources.iter().take(2).map(|s| Question::DocumentsOfSource(n(), s.source.clone())));
+    all.extend(["Torn Tail", "узел"].map(|entity| Question::Entity(n(), entity.into())));
+    all.extend([Question::Neighbours(n(), "torn tail".into()), Question::Cooccurrences(n())]);
+    for (mode, filter) in [(Mode::Graph, None), (Mode::Ppr, None), (Mode::Text, Some(filters[1]))] {
+        let query = Some("the Torn Tail of a log".to_string());
+        let filter = filter.map(|f| Filter::parse(f).unwrap());
+        all.push(Question::Search(n(), Box::new(Search { query, mode, filter, k: 1000, bodies: false, ..Search::default() })));
+    }
 }
 
 /// What a sound database answers. A question about a collection that does not exist yet has the code of its error.

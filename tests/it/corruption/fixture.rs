@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use triune::io::{Directory, File, LockGuard, LockMode, SimDirectory};
-use triune::{Database, Document, Durability, IoMode, Lsn, Metadata, Metric, Options, Patch, Schema, Scorer, WriteBatch};
+use triune::{Database, Document, Durability, Entity, IoMode, Lsn, Metadata, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch};
 
 /// The terms of every text.
 pub const WORDS: [&str; 10] = ["the", "torn", "tail", "log", "segment", "of", "straße", "日本", "vector", "rare"];
@@ -34,7 +34,8 @@ fn numbers(seed: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Document `i` of `kind`: about every fifth without a text, every third without a vector, every fourth without a source.
+/// Document `i` of `kind`: about every fifth without a text, every third without a vector, every fourth without a source, every third with
+/// entities and relations of its own.
 pub fn document(kind: &str, i: usize, dimension: usize) -> Document {
     let mut random = numbers(i * 31 + kind.len());
     let mut pick = |below: usize| random.next().unwrap() % below;
@@ -48,6 +49,11 @@ pub fn document(kind: &str, i: usize, dimension: usize) -> Document {
     }
     if i % 3 != 2 {
         document = document.vector((0..dimension).map(|_| pick(2001) as f32 / 1000.0 - 1.0).collect::<Vec<_>>());
+    }
+    if i % 3 == 1 {
+        let node = Entity::new(format!("узел {}", i % 2)).kind("node").mentions(1 + i as u32);
+        let relation = Relation::new("Torn Tail", "Log").kind("ends").weight(0.5 + i as f64).description("why");
+        document = document.entities([Entity::new("Torn Tail"), Entity::new("узел"), node]).relations([relation]);
     }
     match i % 4 {
         0 => document.source(format!("файл-{}.md", i % 3)),

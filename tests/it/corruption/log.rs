@@ -68,6 +68,12 @@ impl Logs {
         Logs { logs, durable_elsewhere, last_lsn }
     }
 
+    /// The greatest lsn that something other than the last group of records calls durable.
+    pub fn evidenced(&self) -> u64 {
+        let by_records = self.logs.iter().flat_map(|l| &l.records).map(|r| r.durable_lsn).max().unwrap_or(0);
+        by_records.max(self.durable_elsewhere)
+    }
+
     /// How many records each log holds.
     pub fn record_counts(&self) -> Vec<usize> {
         self.logs.iter().map(|l| l.records.len()).collect()

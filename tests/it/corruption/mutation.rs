@@ -6,6 +6,8 @@ use triune::io::SimDirectory;
 
 /// Bytes that a disk writes at once.
 const SECTOR: usize = 512;
+/// Bytes that a file system writes at once.
+const BLOCK: usize = 4096;
 
 /// One damage.
 #[derive(Debug, Clone)]
@@ -18,6 +20,10 @@ pub enum Mutation {
     Append { file: String, bytes: Vec<u8> },
     /// A block of 4,096 bytes holds zeros.
     ZeroBlock { file: String, block: usize },
+    /// Two blocks of 4,096 bytes hold each other's bytes.
+    SwapBlocks { file: String, a: usize, b: usize },
+    /// A block of 4,096 bytes stands twice, and all after it one block later.
+    RepeatBlock { file: String, block: usize },
     /// A sector of 512 bytes holds what another one should: a write that went to the wrong place.
     Misplace { file: String, from: usize, to: usize },
     /// The name is gone.
@@ -52,6 +58,8 @@ impl fmt::Display for Mutation {
             Mutation::Truncate { file, len } => write!(f, "{file} cut to {len}"),
             Mutation::Append { file, bytes } => write!(f, "{file} with {} bytes appended", bytes.len()),
             Mutation::ZeroBlock { file, block } => write!(f, "{file} block {block} zeroed"),
+            Mutation::SwapBlocks { file, a, b } => write!(f, "{file} blocks {a} and {b} swapped"),
+            Mutation::RepeatBlock { file, block } => write!(f, "{file} block {block} stands twice"),
             Mutation::Misplace { file, from, to } => write!(f, "{file} sector {to} holds sector {from}"),
             Mutation::Delete { file } => write!(f, "{file} deleted"),
             Mutation::Swap { a, b } => write!(f, "{a} and {b} swapped"),
@@ -68,6 +76,8 @@ impl Mutation {
             Mutation::Truncate { .. } => "truncated",
             Mutation::Append { .. } => "garbage appended",
             Mutation::ZeroBlock { .. } => "block zeroed",
+            Mutation::SwapBlocks { .. } => "blocks swapped",
+            Mutation::RepeatBlock { .. } => "block repeated",
             Mutation::Misplace { .. } => "sector misplaced",
             Mutation::Delete { .. } => "deleted",
             Mutation::Swap { .. } => "swapped",
@@ -82,6 +92,8 @@ impl Mutation {
             | Mutation::Truncate { file, .. }
             | Mutation::Append { file, .. }
             | Mutation::ZeroBlock { file, .. }
+            | Mutation::SwapBlocks { file, .. }
+            | Mutation::RepeatBlock { file, .. }
             | Mutation::Misplace { file, .. }
             | Mutation::Delete { file } => Some(file),
             Mutation::Swap { .. } | Mutation::Replace { .. } => None,
@@ -106,13 +118,28 @@ impl Mutation {
             Mutation::Append { file, bytes } => damaged.write_file(file, [read(file), bytes.clone()].concat()),
             Mutation::ZeroBlock { file, block } => {
                 let mut bytes = read(file);
-                let from = block * 4096;
-                let to = (from + 4096).min(bytes.len());
+                let from = block * BLOCK;
+                let to = (from + BLOCK).min(bytes.len());
                 if bytes[from..to].iter().all(|&b| b == 0) {
                     return None;
                 }
                 bytes[from..to].fill(0);
                 damaged.write_file(file, bytes);
+            }
+            Mutation::SwapBlocks { file, a, b } => {
+                let before = read(file);
+                let mut blocks: Vec<&[u8]> = before.chunks(BLOCK).collect();
+                blocks.swap(*a, *b);
+                let bytes = blocks.concat();
+                if bytes == before {
+                    return None;
+                }
+                damaged.write_file(file, bytes);
+            }
+            Mutation::RepeatBlock { file, block } => {
+                let bytes = read(file);
+                let end = ((block + 1) * BLOCK).min(bytes.len());
+                damaged.write_file(file, [&bytes[..end], &bytes[block * BLOCK..]].concat());
             }
             Mutation::Misplace { file, from, to } => {
                 let mut bytes = read(file);
@@ -162,7 +189,7 @@ pub fn alone(image: &SimDirectory, file: &str) -> Vec<Mutation> {
         all.extend(Change::ALL.map(|change| Mutation::Byte { file: name(), at, change }));
         all.push(Mutation::Truncate { file: name(), len: at });
     }
-    all.extend((0..bytes.len().div_ceil(4096)).map(|block| Mutation::ZeroBlock { file: name(), block }));
+    all.extend((0..bytes.len().div_ceil(BLOCK)).map(|block| Mutation::ZeroBlock { file: name(), block }));
     for garbage in [
         vec![0],
         vec![0xff; 3],
@@ -172,11 +199,17 @@ pub fn alone(image: &SimDirectory, file: &str) -> Vec<Mutation> {
     ] {
         all.push(Mutation::Append { file: name(), bytes: garbage });
     }
+    // Of BALLAST, which is all alike, a few blocks tell as much as all.
+    let blocks = bytes.len().div_ceil(BLOCK).min(64);
+    all.extend((0..blocks).map(|block| Mutation::RepeatBlock { file: name(), block }));
+    let pairs = (0..blocks).flat_map(|a| (a + 1..blocks).map(move |b| (a, b)));
+    all.extend(pairs.map(|(a, b)| Mutation::SwapBlocks { file: name(), a, b }));
     let sectors = bytes.len().div_ceil(SECTOR);
     if sectors <= 128 {
         let pairs = (0..sectors).flat_map(|from| (0..sectors).map(move |to| (from, to)));
         all.extend(pairs.filter(|(from, to)| from != to).map(|(from, to)| Mutation::Misplace { file: name(), from, to }));
     }
+    all.push(Mutation::Truncate { file: name(), len: 0 });
     all.push(Mutation::Delete { file: name() });
     all
 }
@@ -207,7 +240,7 @@ pub fn replacements(image: &SimDirectory, other: &SimDirectory, by: &'static str
             let older = other.read_file(older).unwrap();
             let current = image.read_file(&file).unwrap();
             if !file.contains('.') && older.len() == current.len() && older.len() <= 1 << 16 {
-                for size in [SECTOR, 4096] {
+                for size in [SECTOR, BLOCK] {
                     for at in (0..current.len()).step_by(size) {
                         let mut mixed = current.clone();
                         let end = (at + size).min(mixed.len());

@@ -7,8 +7,19 @@ use proptest::prelude::*;
 
 fn draft() -> impl Strategy<Value = Draft> {
     let vector = option::weighted(0.6, (any::<u8>(), [-2i8..3, -2i8..3, -2i8..3]));
-    (any::<u8>(), vec(any::<u8>(), 0..6), option::weighted(0.5, any::<(u8, u8)>()), vector, option::weighted(0.25, any::<u8>()))
-        .prop_map(|(id, words, metadata, vector, source)| Draft { id, words, metadata, vector, source })
+    let words = vec(any::<u8>(), 0..6);
+    let metadata = option::weighted(0.6, any::<(u8, u8)>());
+    let source = option::weighted(0.25, any::<u8>());
+    let graph = (option::weighted(0.25, vec(any::<(u8, u8)>(), 0..4)), option::weighted(0.25, vec(any::<(u8, u8, u8)>(), 0..4)));
+    (any::<u8>(), words, metadata, vector, source, graph).prop_map(|(id, words, metadata, vector, source, (entities, relations))| Draft {
+        id,
+        words,
+        metadata,
+        vector,
+        source,
+        entities,
+        relations,
+    })
 }
 
 fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
@@ -29,12 +40,21 @@ fn call() -> impl Strategy<Value = Call> {
         3 => (t(), drafts(4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Insert { target, drafts, strict }),
         5 => (t(), vec((draft(), 0u8..8), 0..4), 0u8..8).prop_map(|(target, drafts, strict)| Call::Patch { target, drafts, strict }),
         4 => (t(), vec(any::<u8>(), 0..4)).prop_map(|(target, ids)| Call::Delete { target, ids }),
+        4 => (t(), vec(any::<u8>(), 0..16)).prop_map(|(target, choices)| Call::DeleteWhere { target, choices }),
         2 => (t(), any::<u8>()).prop_map(|(target, source)| Call::DeleteSource { target, source }),
         3 => (t(), any::<u8>(), drafts(4), 0u8..6)
             .prop_map(|(target, source, drafts, strict)| Call::ReplaceSource { target, source, drafts, strict }),
         1 => t().prop_map(|target| Call::Clear { target }),
-        2 => (t(), t(), t(), any::<bool>(), any::<bool>())
-            .prop_map(|(name, dimension, metric, scorer, key)| Call::Create { name, dimension, metric, scorer, key }),
+        5 => catalog(),
+    ]
+}
+
+/// What changes which collections there are.
+fn catalog() -> impl Strategy<Value = Call> {
+    let t = any::<u8>;
+    prop_oneof![
+        2 => (t(), t(), t(), any::<bool>(), any::<bool>(), proptest::bool::weighted(0.25))
+            .prop_map(|(name, dimension, metric, scorer, key, plain)| Call::Create { name, dimension, metric, scorer, key, plain }),
         1 => t().prop_map(|target| Call::Drop { target }),
         1 => (t(), t()).prop_map(|(target, to)| Call::Rename { target, to }),
         1 => (t(), t()).prop_map(|(a, b)| Call::Swap { a, b }),
@@ -45,6 +65,7 @@ fn batch() -> impl Strategy<Value = Vec<Call>> {
     prop_oneof![
         24 => vec(call(), 1..2),
         12 => vec(call(), 2..5),
+        2 => vec(prop_oneof![catalog(), call()], 3..7),
         1 => Just(Vec::new()),
     ]
 }
@@ -52,7 +73,15 @@ fn batch() -> impl Strategy<Value = Vec<Call>> {
 /// A batch that leaves something to flush.
 fn growth() -> impl Strategy<Value = Vec<Call>> {
     (0u8..250, drafts(5), vec(any::<u8>(), 0..3)).prop_map(|(target, drafts, ids)| {
-        let more = Draft { id: ids.len() as u8, words: vec![0, 1, 3], metadata: None, vector: None, source: None };
+        let more = Draft {
+            id: ids.len() as u8,
+            words: vec![0, 1, 3],
+            metadata: None,
+            vector: None,
+            source: None,
+            entities: None,
+            relations: None,
+        };
         vec![Call::Delete { target, ids }, Call::Put { target, drafts: vec![more] }, Call::Put { target, drafts }]
     })
 }

@@ -2,12 +2,14 @@
 //!
 //! Written from the promises of the documentation, not from `src/`.
 
+use super::filters;
+use super::graph::{Mention, mentions};
 use super::operations::{DocumentSpec, PatchSpec, Write};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use triune::{ErrorCode, Metric, Scorer, Seq};
+use triune::{Entity, ErrorCode, ExtractorKind, Metric, Relation, Scorer, Seq, SourceInfo};
 
 /// The collections by name.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +22,7 @@ pub struct Collection {
     pub dimension: Option<usize>,
     pub metric: Metric,
     pub scorer: Scorer,
+    pub extractor: ExtractorKind,
     pub source_key: String,
     /// In insertion order.
     pub documents: Vec<Rc<Stored>>,
@@ -35,6 +38,11 @@ pub struct Stored {
     pub vector: Option<Vec<f32>>,
     pub source: Option<String>,
     pub source_given: bool,
+    /// As given.
+    pub entities: Option<Vec<Entity>>,
+    pub relations: Option<Vec<Relation>>,
+    /// What follows from the entities given, or else from the text.
+    pub mentions: Vec<Mention>,
     /// Seq and time, once the database was seen to give them. They never change afterwards.
     pub stamp: Cell<Option<(Seq, u64)>>,
 }
@@ -86,6 +94,13 @@ impl Model {
                 let c = self.collection(collection)?;
                 Ok((0, c.remove(|d| ids.contains(&d.id)).len() as u64))
             }
+            Write::DeleteWhere { collection, filter } => {
+                let refused = (filters::constant(filter) == Some(true)).then_some(ErrorCode::InvalidArgument);
+                match self.collection(collection) {
+                    Ok(c) if refused.is_none() => Ok((0, c.remove(|d| d.matches(filter)).len() as u64)),
+                    other => Err(other.err().into_iter().flatten().chain(refused).collect()),
+                }
+            }
             Write::DeleteSource { collection, source } => {
                 let c = self.collection(collection)?;
                 Ok((0, c.remove(|d| d.source.as_ref() == Some(source)).len() as u64))
@@ -102,7 +117,7 @@ impl Model {
                 let c = self.collection(collection)?;
                 Ok((0, std::mem::take(&mut c.documents).len() as u64))
             }
-            Write::Create { name, dimension, metric, scorer, source_key } => {
+            Write::Create { name, dimension, metric, scorer, extractor, source_key } => {
                 if name.is_empty() || *dimension == Some(0) {
                     return Err(vec![ErrorCode::InvalidArgument]);
                 }
@@ -113,6 +128,7 @@ impl Model {
                     dimension: *dimension,
                     metric: *metric,
                     scorer: *scorer,
+                    extractor: *extractor,
                     source_key: source_key.clone(),
                     documents: Vec::new(),
                 };
@@ -160,6 +176,7 @@ impl Model {
                 refusals.push(ErrorCode::InvalidArgument);
             }
             refusals.extend(vector_refusal(d.vector.as_deref()));
+            refusals.extend(graph_refusal(d));
         }
         let Some(c) = self.collections.get_mut(name) else {
             refusals.push(ErrorCode::NotFound);
@@ -168,9 +185,16 @@ impl Model {
         for d in documents {
             let metadata =
                 d.metadata.as_ref().map(|json| Metadata { value: serde_json::from_str(json).unwrap(), verbatim: Some(json.clone()) });
-            let given = source.cloned().or(d.source.clone());
-            let stored = Stored::new(&d.id, d.text.as_str().into(), metadata, d.vector.clone(), given, &c.source_key);
-            match stored {
+            let parts = Parts {
+                id: d.id.clone(),
+                text: d.text.as_str().into(),
+                metadata,
+                vector: d.vector.clone(),
+                source: source.cloned().or(d.source.clone()),
+                entities: d.entities.clone(),
+                relations: d.relations.clone(),
+            };
+            match parts.stored(c) {
                 Ok(stored) => {
                     let replaced = !c.remove(|other| other.id == d.id).is_empty();
                     if insert && replaced {
@@ -206,10 +230,16 @@ impl Model {
                 Some(changes) => merged(current.metadata.as_ref(), changes),
                 None => current.metadata.clone(),
             };
-            let text = p.text.as_ref().map_or(current.text.clone(), |t| t.as_str().into());
-            let vector = p.vector.clone().unwrap_or(current.vector.clone());
-            let given = current.source.clone().filter(|_| current.source_given);
-            match Stored::new(&p.id, text, metadata, vector, given, &c.source_key) {
+            let parts = Parts {
+                id: p.id.clone(),
+                text: p.text.as_ref().map_or(current.text.clone(), |t| t.as_str().into()),
+                metadata,
+                vector: p.vector.clone().unwrap_or(current.vector.clone()),
+                source: current.source.clone().filter(|_| current.source_given),
+                entities: current.entities.clone(),
+                relations: current.relations.clone(),
+            };
+            match parts.stored(c) {
                 Ok(stored) => {
                     c.remove(|d| d.id == p.id);
                     refusals.extend(c.push(stored));
@@ -223,6 +253,13 @@ impl Model {
 
 fn vector_refusal(vector: Option<&[f32]>) -> Option<Refusal> {
     vector.filter(|v| v.is_empty() || v.iter().any(|x| !x.is_finite())).map(|_| ErrorCode::InvalidArgument)
+}
+
+fn graph_refusal(d: &DocumentSpec) -> Option<Refusal> {
+    let nothing = |e: &Entity| e.name.is_empty() || e.mentions == 0;
+    let no_weight = |r: &Relation| r.source.is_empty() || r.target.is_empty() || !(r.weight.is_finite() && r.weight > 0.0);
+    let refused = d.entities.iter().flatten().any(nothing) || d.relations.iter().flatten().any(no_weight);
+    refused.then_some(ErrorCode::InvalidArgument)
 }
 
 fn merged(current: Option<&Metadata>, changes: &str) -> Option<Metadata> {
@@ -244,33 +281,50 @@ fn merged(current: Option<&Metadata>, changes: &str) -> Option<Metadata> {
     Some(Metadata { value: Value::Object(object), verbatim: None })
 }
 
-impl Stored {
-    fn new(
-        id: &str,
-        text: Rc<str>,
-        metadata: Option<Metadata>,
-        vector: Option<Vec<f32>>,
-        given: Option<String>,
-        source_key: &str,
-    ) -> Result<Stored, Refusal> {
-        let named = match metadata.as_ref().and_then(|m| m.value.get(source_key)) {
+/// What a document is made of.
+struct Parts {
+    id: String,
+    text: Rc<str>,
+    metadata: Option<Metadata>,
+    vector: Option<Vec<f32>>,
+    /// As given beside the metadata.
+    source: Option<String>,
+    entities: Option<Vec<Entity>>,
+    relations: Option<Vec<Relation>>,
+}
+
+impl Parts {
+    /// The document that a collection makes of it.
+    fn stored(self, collection: &Collection) -> Result<Stored, Refusal> {
+        let named = match self.metadata.as_ref().and_then(|m| m.value.get(&collection.source_key)) {
             None | Some(Value::Null) => None,
             Some(Value::String(s)) if !s.is_empty() => Some(s.clone()),
             Some(_) => return Err(ErrorCode::InvalidArgument),
         };
-        if given.is_some() && named.is_some() && given != named {
+        if self.source.is_some() && named.is_some() && self.source != named {
             return Err(ErrorCode::InvalidArgument);
         }
         Ok(Stored {
-            id: id.into(),
-            tokens: tokens(&text),
-            text,
-            metadata,
-            vector,
-            source_given: given.is_some(),
-            source: given.or(named),
+            id: self.id,
+            tokens: tokens(&self.text),
+            mentions: mentions(self.entities.as_deref(), &self.text, collection.extractor),
+            text: self.text,
+            metadata: self.metadata,
+            vector: self.vector,
+            source_given: self.source.is_some(),
+            source: self.source.or(named),
+            entities: self.entities,
+            relations: self.relations,
             stamp: Cell::new(None),
         })
+    }
+}
+
+impl Stored {
+    /// Whether a filter means this document.
+    pub fn matches(&self, filter: &Value) -> bool {
+        let none = Value::Object(serde_json::Map::new());
+        filters::matches(filter, self.metadata.as_ref().map_or(&none, |m| &m.value), &self.text)
     }
 }
 
@@ -293,11 +347,24 @@ impl Collection {
         None
     }
 
-    pub fn sources(&self) -> BTreeMap<String, u64> {
-        let mut all = BTreeMap::new();
-        for source in self.documents.iter().filter_map(|d| d.source.clone()) {
-            *all.entry(source).or_default() += 1;
+    /// What is stored of each source. Times are known once the documents were seen in the database.
+    pub fn sources(&self) -> Vec<SourceInfo> {
+        let names: BTreeSet<&String> = self.documents.iter().filter_map(|d| d.source.as_ref()).collect();
+        names.into_iter().map(|name| self.source(name)).collect()
+    }
+
+    fn source(&self, name: &String) -> SourceInfo {
+        let of_it: Vec<&Rc<Stored>> = self.documents.iter().filter(|d| d.source.as_ref() == Some(name)).collect();
+        let called = |d: &&Rc<Stored>| d.metadata.as_ref()?.value.get("file_name")?.as_str().filter(|s| !s.is_empty()).map(String::from);
+        SourceInfo {
+            source: name.clone(),
+            display_name: of_it.iter().find_map(called).unwrap_or_else(|| name.clone()),
+            documents: of_it.len() as u64,
+            vectors: of_it.iter().filter(|d| d.vector.is_some()).count() as u64,
+            entities: of_it.iter().flat_map(|d| &d.mentions).map(|m| &m.key).collect::<BTreeSet<_>>().len() as u64,
+            mentions: of_it.iter().map(|d| d.mentions.len() as u64).sum(),
+            bytes: of_it.iter().map(|d| d.text.len() as u64).sum(),
+            time_ms: of_it.iter().filter_map(|d| d.stamp.get()).map(|(_, time)| time).max().unwrap_or(0),
         }
-        all
     }
 }

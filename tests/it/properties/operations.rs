@@ -3,14 +3,37 @@
 //! Targets are small numbers rather than names: they are looked up in the model's state when the step comes, so that most of them mean
 //! something and a shorter sequence still does.
 
+use super::filters;
 use super::model::Model;
+use serde_json::Value;
 use triune::options::Thresholds;
-use triune::{Document, Durability, IoMode, Metric, Options, Patch, Schema, Scorer, WriteBatch};
+use triune::{Document, Durability, Entity, ExtractorKind, Filter, IoMode, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch};
 
 pub const IDS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "ü#1", "ü#2", "long id with spaces", "z"];
 pub const SOURCES: [&str; 3] = ["one.md", "two.md", "drei.md"];
 pub const NAMES: [&str; 4] = ["main", "notes", "x", "Übersicht"];
-pub const WORDS: [&str; 12] = ["red", "fox", "Fox", "the", "the", "The", "a_b", "Éclair", "naïve", "42", "...", "日本"];
+pub const WORDS: [&str; 18] = [
+    "red",
+    "fox",
+    "Fox",
+    "the",
+    "the",
+    "The",
+    "a_b",
+    "Éclair",
+    "naïve",
+    "42",
+    "...",
+    "日本",
+    "RAG",
+    "Rag",
+    "Paris",
+    "and",
+    "getUserId",
+    "RAG,",
+];
+/// Some differ in letter case alone; some the extractor finds too.
+pub const ENTITIES: [&str; 9] = ["RAG", "Rag", "Paris", "paris", "Zoë", "ZOË", "Fox Paris", "getUserId", "一"];
 
 /// One call of a batch, with names.
 #[derive(Debug, Clone)]
@@ -18,10 +41,11 @@ pub enum Write {
     Put { collection: String, documents: Vec<DocumentSpec>, insert: bool },
     Patch { collection: String, patches: Vec<PatchSpec> },
     Delete { collection: String, ids: Vec<String> },
+    DeleteWhere { collection: String, filter: Value },
     DeleteSource { collection: String, source: String },
     ReplaceSource { collection: String, source: String, documents: Vec<DocumentSpec> },
     Clear { collection: String },
-    Create { name: String, dimension: Option<usize>, metric: Metric, scorer: Scorer, source_key: String },
+    Create { name: String, dimension: Option<usize>, metric: Metric, scorer: Scorer, extractor: ExtractorKind, source_key: String },
     Drop { name: String },
     Rename { from: String, to: String },
     Swap { a: String, b: String },
@@ -34,6 +58,8 @@ pub struct DocumentSpec {
     pub metadata: Option<String>,
     pub vector: Option<Vec<f32>>,
     pub source: Option<String>,
+    pub entities: Option<Vec<Entity>>,
+    pub relations: Option<Vec<Relation>>,
 }
 
 #[derive(Debug, Clone)]
@@ -52,7 +78,8 @@ impl DocumentSpec {
             metadata: self.metadata.as_ref().map(|m| triune::Metadata::from_json(m.as_str()).unwrap()),
             vector: self.vector.clone(),
             source: self.source.clone(),
-            ..Document::default()
+            entities: self.entities.clone(),
+            relations: self.relations.clone(),
         }
     }
 }
@@ -78,12 +105,13 @@ pub fn write_batch(writes: &[Write]) -> WriteBatch {
             Write::Put { collection, documents: d, insert: true } => batch.insert(collection, documents(&d)),
             Write::Patch { collection, patches } => batch.patch(collection, patches.iter().map(PatchSpec::patch).collect()),
             Write::Delete { collection, ids } => batch.delete(collection, ids),
+            Write::DeleteWhere { collection, filter } => batch.delete_where(collection, Filter::parse(&filter.to_string()).unwrap()),
             Write::DeleteSource { collection, source } => batch.delete_source(collection, source),
             Write::ReplaceSource { collection, source, documents: d } => batch.replace_source(collection, source, documents(&d)),
             Write::Clear { collection } => batch.clear(collection),
-            Write::Create { name, dimension, metric, scorer, source_key } => {
+            Write::Create { name, dimension, metric, scorer, extractor, source_key } => {
                 let dimension = dimension.map(|d| d as u32);
-                batch.create_collection(name, Schema { dimension, metric, scorer, source_key, ..Schema::default() })
+                batch.create_collection(name, Schema { dimension, metric, scorer, extractor, source_key, ..Schema::default() })
             }
             Write::Drop { name } => batch.drop_collection(name),
             Write::Rename { from, to } => batch.rename_collection(from, to),
@@ -101,6 +129,10 @@ pub struct Draft {
     pub metadata: Option<(u8, u8)>,
     pub vector: Option<(u8, [i8; 3])>,
     pub source: Option<u8>,
+    /// Name, mentions, and whether it has a kind.
+    pub entities: Option<Vec<(u8, u8)>>,
+    /// Names of both ends, weight, and what else it has.
+    pub relations: Option<Vec<(u8, u8, u8)>>,
 }
 
 /// One call before it is known which collections there are.
@@ -126,6 +158,11 @@ pub enum Call {
         target: u8,
         ids: Vec<u8>,
     },
+    /// The choices that draw the filter.
+    DeleteWhere {
+        target: u8,
+        choices: Vec<u8>,
+    },
     DeleteSource {
         target: u8,
         source: u8,
@@ -145,6 +182,8 @@ pub enum Call {
         metric: u8,
         scorer: bool,
         key: bool,
+        /// Whether nothing is extracted.
+        plain: bool,
     },
     Drop {
         target: u8,
@@ -278,6 +317,11 @@ impl Call {
                 Write::Patch { collection, patches }
             }
             Call::Delete { target: t, ids } => Write::Delete { collection: target(*t), ids: ids.iter().map(|&i| id(i)).collect() },
+            Call::DeleteWhere { target: t, choices } => {
+                let mut choices = choices.iter();
+                let filter = filters::draw(&mut |below| choices.next().map_or(0, |c| usize::from(*c) % below), 2);
+                Write::DeleteWhere { collection: target(*t), filter }
+            }
             Call::DeleteSource { target: t, source: s } => Write::DeleteSource { collection: target(*t), source: source(*s) },
             Call::ReplaceSource { target: t, source: s, drafts, strict } => {
                 let collection = target(*t);
@@ -291,7 +335,7 @@ impl Call {
                 Write::ReplaceSource { collection, source: source(*s), documents }
             }
             Call::Clear { target: t } => Write::Clear { collection: target(*t) },
-            Call::Create { name, dimension, metric, scorer, key } => {
+            Call::Create { name, dimension, metric, scorer, key, plain } => {
                 let free: Vec<&str> = NAMES.into_iter().filter(|n| !model.collections.contains_key(*n)).collect();
                 let name = if *name >= 250 {
                     String::new()
@@ -306,6 +350,7 @@ impl Call {
                         .filter(|&d| d > 0 || *dimension > 200),
                     metric: [Metric::Cosine, Metric::Dot, Metric::L2][usize::from(*metric % 3)],
                     scorer: if *scorer { Scorer::Okapi } else { Scorer::Lucene },
+                    extractor: if *plain { ExtractorKind::None } else { ExtractorKind::Compat },
                     source_key: if *key { "s" } else { "file_hash" }.into(),
                 }
             }
@@ -320,6 +365,8 @@ impl Call {
                     metadata: None,
                     vector: dimension(&collection).map(|n| vec![f32::from(*i % 3); n]),
                     source: i.is_multiple_of(2).then(|| source(*i)),
+                    entities: None,
+                    relations: None,
                 };
                 let mut documents: Vec<DocumentSpec> = ids.iter().map(document).collect();
                 unique(&mut documents, |d| &d.id);
@@ -346,6 +393,39 @@ fn text(words: &[u8]) -> String {
     words.iter().map(|&w| WORDS[usize::from(w) % WORDS.len()]).collect::<Vec<_>>().join(" ")
 }
 
+const NUMBERS: [&str; 10] = [
+    "1152921504606846976",
+    "1152921504606846977",
+    "2.5",
+    "2.0",
+    "-1",
+    "-0.0",
+    "1.152921504606846976e18",
+    "0.1",
+    "-7.25",
+    "18446744073709551615",
+];
+
+fn entity((name, rest): (u8, u8)) -> Entity {
+    Entity {
+        name: if name == 255 { String::new() } else { ENTITIES[usize::from(name) % ENTITIES.len()].into() },
+        kind: (rest & 64 != 0).then(|| "kind".into()),
+        mentions: if rest == 255 { 0 } else { 1 + u32::from(rest) % 3 },
+    }
+}
+
+/// Weights whose sums are exact in any order.
+fn relation((from, to, rest): (u8, u8, u8)) -> Relation {
+    let name = |at: u8| ENTITIES[usize::from(at) % ENTITIES.len()].to_string();
+    Relation {
+        source: if from == 255 { String::new() } else { name(from) },
+        target: name(to),
+        kind: (rest & 16 != 0).then(|| "is".into()),
+        description: (rest & 32 != 0).then(|| "of which the text tells".into()),
+        weight: if rest == 255 { 0.0 } else { [1.0, 0.5, 2.0, 0.25][usize::from(rest) % 4] },
+    }
+}
+
 /// Mostly of the collection's dimension; `kind` above 250 is refused somewhere.
 fn vector((kind, parts): (u8, [i8; 3]), dimension: Option<usize>) -> Vec<f32> {
     let mut v: Vec<f32> = parts.iter().map(|&p| f32::from(p) * 0.5).collect();
@@ -360,10 +440,10 @@ fn vector((kind, parts): (u8, [i8; 3]), dimension: Option<usize>) -> Vec<f32> {
     v
 }
 
-/// Objects with odd spacing, some naming a source under one of the two keys.
+/// Objects with odd spacing, some naming a source under one of the two keys, some with values of every kind that a filter tells apart.
 fn metadata((shape, value): (u8, u8)) -> String {
     let page = value % 4;
-    match shape % 12 {
+    match shape % 24 {
         0 => "{}".into(),
         1 | 2 => format!(r#"{{"page": {page},  "tag":"x"}}"#),
         3 | 4 => format!(r#"{{ "file_hash":"{}" }}"#, source(value)),
@@ -373,6 +453,17 @@ fn metadata((shape, value): (u8, u8)) -> String {
         9 if value > 200 => r#"{"file_hash":7}"#.into(),
         10 if value > 200 => r#"{"s":[1, 2.50]}"#.into(),
         11 => format!(r#"{{"page":null,"big":12345678901234567890123,"deep":{{"é":[{page},1.50e3]}}}}"#),
+        12 | 13 => format!(r#"{{"n":{},"flag":{}}}"#, NUMBERS[usize::from(value) % NUMBERS.len()], value > 127),
+        14 => format!(r#"{{"tags":["x",{page},null,true,[1],{{"y":2}},"ü"]}}"#),
+        15 => format!(r#"{{"tags":[],"n":"{page}","tag":""}}"#),
+        16 => format!(r#"{{"a":{{"b":{page},"c":{{"d":"x"}}}},"flag":null}}"#),
+        17 => format!(r#"{{"a.b":{page},"a":{{"b":"x"}},"a.c":{{"d":2}}}}"#),
+        18 => format!(r#"{{"long":"{}","{}":{page}}}"#, filters::long_string(usize::from(value)), filters::long_key()),
+        19 => format!(r#"{{"long":["{}"],"tag":"y","page":"{page}"}}"#, filters::long_string(usize::from(value))),
+        20 => r#"{"file_hash":null,"s":null}"#.into(),
+        21 => format!(r#"{{"page":{page}.0,"tag":{}}}"#, value > 127),
+        22 => format!(r#"{{"file_name":"Guide {page}.pdf","s":"{}"}}"#, source(value)),
+        23 => [r#"{"file_name":""}"#, r#"{"file_name":["Guide.pdf"]}"#][usize::from(page % 2)].into(),
         _ => format!(r#"{{"page":{page}}}"#),
     }
 }
@@ -385,6 +476,8 @@ impl Draft {
             metadata: self.metadata.map(metadata),
             vector: self.vector.map(|v| vector(v, dimension)),
             source: self.source.map(|s| if s == 255 { String::new() } else { source(s) }),
+            entities: self.entities.as_ref().map(|all| all.iter().map(|e| entity(*e)).collect()),
+            relations: self.relations.as_ref().map(|all| all.iter().map(|r| relation(*r)).collect()),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Holds what a snapshot answers against the model: every read, and both retrievers recomputed the plain way.
 
+use super::graph_oracle;
 use super::model::{Collection, Model, Stored};
-use super::operations::{IDS, WORDS};
+use super::operations::{IDS, SOURCES, WORDS};
+use super::{filters, graph::Graph};
 use std::collections::{BTreeMap, BTreeSet};
-use triune::{Metric, Mode, Scorer, Search, Seq, Snapshot, StoredDocument};
+use triune::{Filter, Legs, Metric, Mode, Scorer, Search, Seq, Snapshot, StoredDocument};
 
 /// How far a score may be from the one computed here.
 const TOLERANCE: f64 = 1e-9;
@@ -13,7 +15,7 @@ const TOLERANCE: f64 = 1e-9;
 pub struct Questions(pub u64);
 
 impl Questions {
-    fn pick(&mut self, below: usize) -> usize {
+    pub fn pick(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % below
     }
@@ -32,18 +34,71 @@ fn check_collection(found: &triune::Collection, name: &str, expected: &Collectio
     let schema = found.schema();
     assert_eq!(schema.dimension.map(|d| d as usize), expected.dimension, "{name}: dimension");
     assert_eq!((schema.metric, schema.scorer, &schema.source_key), (expected.metric, expected.scorer, &expected.source_key), "{name}");
+    assert_eq!(schema.extractor, expected.extractor, "{name}");
     assert_eq!((found.name(), found.count()), (name, expected.documents.len() as u64), "{name}: count");
     check_documents(found, name, expected, q);
-    let sources: BTreeMap<String, u64> = found.sources().unwrap().into_iter().map(|s| (s.source, s.documents)).collect();
-    assert_eq!(sources, expected.sources(), "{name}: sources");
-    check_stats(found, name, expected);
+    check_sources(found, name, expected, q);
+    let graph = Graph::of(expected);
+    check_stats(found, name, expected, &graph);
+    graph_oracle::check(found, name, expected, &graph, q);
     for _ in 0..2 {
-        let query: Vec<&str> = (0..q.pick(4)).map(|_| WORDS[q.pick(WORDS.len())]).chain(["the"]).collect();
-        let query = query[..query.len() - q.pick(2)].join(" ");
-        let components: Vec<f32> = (0..expected.dimension.unwrap_or(2)).map(|_| q.pick(5) as f32 * 0.5 - 1.0).collect();
+        let (query, vector) = question(expected, q);
         let k = [0, 1, 2, 5, 1000][q.pick(5)];
-        check_searches(found, name, expected, &query, &components, k);
+        check_searches(found, name, expected, &query, &vector, k);
+        check_filter(found, name, expected, q);
     }
+}
+
+/// Words of a query, and a vector.
+fn question(expected: &Collection, q: &mut Questions) -> (String, Vec<f32>) {
+    let query: Vec<&str> = (0..q.pick(4)).map(|_| WORDS[q.pick(WORDS.len())]).chain(["the"]).collect();
+    let query = query[..query.len() - q.pick(2)].join(" ");
+    (query, (0..expected.dimension.unwrap_or(2)).map(|_| q.pick(5) as f32 * 0.5 - 1.0).collect())
+}
+
+/// The registry of sources, whole and one by one. Times were noted when the documents were seen.
+fn check_sources(found: &triune::Collection, name: &str, expected: &Collection, q: &mut Questions) {
+    let sources = expected.sources();
+    assert_eq!(found.sources().unwrap(), sources, "{name}: sources");
+    let asked = SOURCES[q.pick(SOURCES.len())];
+    assert_eq!(found.source(asked).unwrap().as_ref(), sources.iter().find(|s| s.source == asked), "{name}: source {asked}");
+    let ids: Vec<String> = found.documents_of_source(asked).unwrap().into_iter().map(|d| d.id.into()).collect();
+    let wanted = expected.documents.iter().filter(|d| d.source.as_deref() == Some(asked));
+    assert_eq!(ids, wanted.map(|d| d.id.clone()).collect::<Vec<_>>(), "{name}: documents of source {asked}");
+}
+
+/// A filter in every place that takes one. What it restricts is what the same question answers without it.
+fn check_filter(found: &triune::Collection, name: &str, expected: &Collection, q: &mut Questions) {
+    let json = filters::draw(&mut |below| q.pick(below), 2);
+    let filter = Filter::parse(&json.to_string()).unwrap();
+    let matching: Vec<&str> = expected.documents.iter().filter(|d| d.matches(&json)).map(|d| d.id.as_str()).collect();
+    let about = format!("{name}: filter {json}");
+    assert_eq!(filter.is_empty(), filters::constant(&json) == Some(true), "{about}");
+    for d in &expected.documents {
+        let metadata = d.metadata.as_ref().and_then(|m| m.value.as_object().cloned()).unwrap_or_default();
+        assert_eq!(filter.matches(&metadata, &d.text), matching.contains(&d.id.as_str()), "{about}: {metadata:?} {:?}", d.id);
+    }
+    assert_eq!(found.count_where(&filter).unwrap(), matching.len() as u64, "{about}: count, {matching:?} match");
+    let scanned: Vec<String> = found.scan().filtered(&filter).unwrap().map(|item| item.unwrap().1.id.into()).collect();
+    assert_eq!(scanned, matching, "{about}: scan");
+    let (query, vector) = question(expected, q);
+    let (k, hops) = ([0, 1, 2, 5, 1000][q.pick(5)], 1 + q.pick(2) as u32);
+    let legs = Legs { graph: q.pick(2) == 0, ..Legs::default() };
+    let search = |mode, k, filter: Option<&Filter>| {
+        let (query, vector, filter) = (Some(query.clone()), Some(vector.clone()), filter.cloned());
+        let result = found.search(&Search { query, vector, mode, k, filter, hops, legs, ..Search::default() }).unwrap();
+        result.hits.into_iter().map(|h| (h.id, h.score)).collect::<Vec<_>>()
+    };
+    for mode in [Mode::Vector, Mode::Text, Mode::Graph, Mode::Ppr] {
+        let mut wanted = search(mode, 1000, None);
+        wanted.retain(|(id, _)| matching.contains(&id.as_str()));
+        wanted.truncate(k);
+        assert_eq!(search(mode, k, Some(&filter)), wanted, "{about}: {mode} {query:?} {vector:?} k {k}");
+    }
+    let candidates = k.max((2 * k).clamp(20, 500));
+    let modes = &[Mode::Vector, Mode::Text, Mode::Graph][..if legs.graph { 3 } else { 2 }];
+    let lists: Vec<_> = modes.iter().map(|mode| search(*mode, candidates, Some(&filter))).collect();
+    assert_eq!(search(Mode::Hybrid, k, Some(&filter)), fused(&lists, k), "{about}: hybrid");
 }
 
 fn check_documents(found: &triune::Collection, name: &str, expected: &Collection, q: &mut Questions) {
@@ -83,6 +138,7 @@ fn same_document(found: &StoredDocument, wanted: &Stored, with_vector: bool, nam
     assert_eq!(&*found.id, wanted.id, "{name}");
     assert!(*found.text == *wanted.text, "{name}: text of {:?}", wanted.id);
     assert_eq!(found.source.as_deref(), wanted.source.as_deref(), "{name}: source of {:?}", wanted.id);
+    assert_eq!((&found.entities, &found.relations), (&wanted.entities, &wanted.relations), "{name}: what is given of {:?}", wanted.id);
     assert_eq!(found.source_given, wanted.source_given, "{name}: where the source of {:?} comes from", wanted.id);
     match (&found.metadata, &wanted.metadata) {
         (None, None) => {}
@@ -100,14 +156,9 @@ fn same_document(found: &StoredDocument, wanted: &Stored, with_vector: bool, nam
     assert_eq!(bits(found.vector.as_deref()), bits(vector), "{name}: vector of {:?}", wanted.id);
 }
 
-fn check_stats(found: &triune::Collection, name: &str, expected: &Collection) {
+fn check_stats(found: &triune::Collection, name: &str, expected: &Collection, graph: &Graph<'_>) {
     let stats = found.stats().unwrap();
     let terms: BTreeSet<&String> = expected.documents.iter().flat_map(|d| &d.tokens).collect();
-    let keys = |text: &str| -> BTreeSet<String> {
-        let found = triune::extract_entities(triune::ExtractorKind::Compat, text);
-        found.into_iter().map(|(name, _)| name.to_lowercase()).collect()
-    };
-    let entities: Vec<String> = expected.documents.iter().flat_map(|d| keys(&d.text)).collect();
     let wanted = triune::CollectionStats {
         documents: expected.documents.len() as u64,
         sources: expected.sources().len() as u64,
@@ -115,12 +166,13 @@ fn check_stats(found: &triune::Collection, name: &str, expected: &Collection) {
         terms: terms.len() as u64,
         tokens: expected.documents.iter().map(|d| d.tokens.len() as u64).sum(),
         segments: stats.segments,
-        // Every live text cut by itself: what deletes, merges and replays must come to.
-        entities: entities.iter().collect::<BTreeSet<_>>().len() as u64,
-        mentions: entities.len() as u64,
-        relations: 0,
+        // Every live document looked at by itself: what deletes, merges and replays must come to.
+        entities: graph.mentioned.len() as u64,
+        mentions: expected.documents.iter().map(|d| d.mentions.len() as u64).sum(),
+        relations: graph.edges.len() as u64,
     };
     assert_eq!(stats, wanted, "{name}: stats");
+    assert_eq!(found.cooccurrences().unwrap(), graph.cooccurrences(), "{name}: cooccurrences");
 }
 
 fn check_searches(found: &triune::Collection, name: &str, expected: &Collection, query: &str, vector: &[f32], k: usize) {
@@ -245,7 +297,7 @@ fn place(expected: &Collection, id: &str) -> usize {
 
 /// Holds a ranked list against the scores it should have: the same documents, scores, and order; the earlier insertion first among equals.
 /// Where two scores differ by less than the tolerance their order is free, unless they are equal and `tied` says that they must be.
-fn ranked(hits: &[(String, f64)], c: &Collection, scores: &[Option<f64>], k: usize, tied: impl Fn(usize, usize) -> bool, about: &str) {
+pub fn ranked(hits: &[(String, f64)], c: &Collection, scores: &[Option<f64>], k: usize, tied: impl Fn(usize, usize) -> bool, about: &str) {
     let places: Vec<usize> = hits.iter().map(|(id, _)| place(c, id)).collect();
     let expected = || scores.iter().enumerate().filter_map(|(i, s)| s.map(|s| (c.documents[i].id.as_str(), s))).collect::<Vec<_>>();
     let fail = |why: &str| panic!("{about}: {why}\n  found    {hits:?}\n  possible {:?}", expected());

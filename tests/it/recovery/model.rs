@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use triune::{Database, Document, Metadata, Patch, Schema, WriteBatch};
+use triune::{Collection, Database, Document, Entity, ExtractorKind, Filter, Metadata, Patch, Relation, Schema, WriteBatch};
 
 /// One call on a write batch.
 #[derive(Debug, Clone)]
@@ -20,13 +20,19 @@ pub enum Op {
     Clear(&'static str),
 }
 
-/// A document whose text, metadata, vector and source follow from its id.
+/// A document whose text, metadata, vector, source and place in the graph follow from its id. The entities of every second one are given,
+/// those of the others are found in its text.
 pub fn document(id: &str, text: &str) -> Document {
     let length = id.len() as f32;
-    Document::new(id)
-        .text(format!("{text} common {id}"))
+    let document = Document::new(id)
+        .text(format!("{text} common {id} at Hub Town"))
         .metadata(Metadata::from_json(format!(r#"{{"of": "{id}",  "n":{}}}"#, text.len())).unwrap())
-        .vector(vec![length, text.len() as f32, 0.5])
+        .vector(vec![length, text.len() as f32, 0.5]);
+    if id.bytes().last().is_some_and(|b| b % 2 == 0) {
+        return document;
+    }
+    let relations = [Relation::new(id, "HUB TOWN").kind("lies in").weight(0.5), Relation::new("hub town", "Elsewhere")];
+    document.entities([Entity::new("Hub Town").kind("place").mentions(2), Entity::new(id)]).relations(relations)
 }
 
 /// Documents `prefix0`, `prefix1`, ... of one source.
@@ -134,6 +140,7 @@ impl State {
             if (counted.documents, counted.vectors, collection.count()) != (n, vectors, n) {
                 return Err(format!("collection {name}: {n} documents and {vectors} vectors are there, counted are {counted:?}"));
             }
+            check_derived(&collection, &held).map_err(|e| format!("collection {name}: {e}"))?;
             let hits = collection.best_texts("common", None, None, 1000).map_err(said)?;
             let found: BTreeSet<String> = hits.iter().map(|hit| collection.id_of(hit)).collect::<Result<_, _>>().map_err(said)?;
             let holding = held.documents.iter().filter(|d| d.text.split(' ').any(|w| w == "common"));
@@ -153,6 +160,62 @@ impl State {
             format!("{name}[{:?}]: {}", held.dimension, ids.join(" "))
         };
         self.0.iter().map(of).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What is derived from documents, by their own words: filters, vectors, sources and the graph.
+fn check_derived(collection: &Collection, held: &Held) -> Result<(), String> {
+    let said = |e: triune::Error| e.to_string();
+    let same = |what: &str, found: String, expected: String| match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: {found} is found, the documents have {expected}")),
+    };
+    let filter = Filter::parse(r#"{"n": {"$gte": 8}}"#).map_err(said)?;
+    let long = |d: &&Document| d.metadata.as_ref().is_some_and(|m| m.to_object()["n"].as_u64() >= Some(8));
+    let matching: Vec<&str> = held.documents.iter().filter(long).map(|d| d.id.as_str()).collect();
+    let scanned: Vec<String> = collection
+        .scan()
+        .filtered(&filter)
+        .map_err(said)?
+        .map(|d| d.map(|d| d.1.id.to_string()))
+        .collect::<Result<_, _>>()
+        .map_err(said)?;
+    same("a filter", format!("{scanned:?}"), format!("{matching:?}"))?;
+    let counted = collection.count_where(&filter).map_err(said)?;
+    same("a filter's count", counted.to_string(), matching.len().to_string())?;
+    let near = match held.dimension {
+        Some(_) => collection.nearest(&[1.0, 0.0, 0.0], None, 1000).map_err(said)?.len(),
+        None => 0,
+    };
+    same("vectors", near.to_string(), held.documents.iter().filter(|d| d.vector.is_some()).count().to_string())?;
+
+    let mut sources: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for d in &held.documents {
+        if let Some(source) = &d.source {
+            let of = sources.entry(source).or_default();
+            *of = (of.0 + 1, of.1 + d.text.len() as u64);
+        }
+    }
+    let registry: BTreeMap<String, (u64, u64)> =
+        collection.sources().map_err(said)?.into_iter().map(|s| (s.source, (s.documents, s.bytes))).collect();
+    same("sources", format!("{registry:?}"), format!("{sources:?}"))?;
+
+    let stats = collection.stats().map_err(said)?;
+    let mentions: Vec<BTreeSet<String>> = held.documents.iter().map(mentioned).collect();
+    let entities: BTreeSet<&String> = mentions.iter().flatten().collect();
+    let relations: usize = held.documents.iter().map(|d| d.relations.as_ref().map_or(0, Vec::len)).sum();
+    let of_graph = (stats.entities, stats.mentions, stats.relations);
+    let expected = (entities.len(), mentions.iter().map(BTreeSet::len).sum::<usize>(), relations);
+    same("the graph", format!("{of_graph:?}"), format!("{expected:?}"))?;
+    let hub = collection.entity("hub Town").map_err(said)?.map_or((0, 0), |e| (e.documents, e.relations));
+    same("an entity", format!("{hub:?}"), format!("{:?}", (mentions.iter().filter(|m| m.contains("hub town")).count(), relations)))
+}
+
+/// The keys of the entities that a document mentions.
+fn mentioned(document: &Document) -> BTreeSet<String> {
+    match &document.entities {
+        Some(given) => given.iter().map(|e| e.name.to_lowercase()).collect(),
+        None => triune::extract_entities(ExtractorKind::Compat, &document.text).into_iter().map(|(name, _)| name.to_lowercase()).collect(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use triune::io::LockMode;
+use triune::io::names::HEAD;
 use triune::io::sim::SimDirectory;
 use triune::options::Thresholds;
 use triune::{Commit, Database, Durability, Error, ErrorCode, Options};
@@ -22,6 +24,8 @@ pub enum Step {
     /// A merge, and these meanwhile.
     MergeWith(Vec<Step>),
     Compact,
+    /// These while another process is opening the database, so that no file may be removed.
+    Pinned(Vec<Step>),
     /// The handle is dropped, as at the end of a process that does not close, and the database opened again.
     Reopen,
     /// A clean close and an open.
@@ -90,6 +94,11 @@ impl Run {
                 self.probe.finish_meanwhile();
             }
             Step::Compact => self.with(|db| db.compact()),
+            Step::Pinned(steps) => {
+                let pin = self.probe.directory().try_lock(HEAD, LockMode::Shared).unwrap().expect("nobody removes files now");
+                steps.iter().for_each(|step| self.step(step));
+                drop(pin);
+            }
             Step::Reopen => {
                 *self.db.lock().unwrap() = None;
                 self.open();
@@ -221,19 +230,19 @@ impl Run {
     }
 }
 
-fn small() -> Options {
+pub fn small() -> Options {
     Options { background: false, merge_fan_in: 2, ..Options::default() }
 }
 
-fn ids(ids: &[&str]) -> Vec<String> {
+pub fn ids(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| id.to_string()).collect()
 }
 
-fn one(id: &str, text: &str) -> Vec<triune::Document> {
+pub fn one(id: &str, text: &str) -> Vec<triune::Document> {
     vec![document(id, text)]
 }
 
-use Step::{Buffered, Checkpoint, Close, Commit as Do, Compact, Group, Merge, MergeWith, Reopen, Sync};
+use Step::{Buffered, Checkpoint, Close, Commit as Do, Compact, Group, Merge, MergeWith, Pinned, Reopen, Sync};
 
 /// Every kind of commit, alone.
 pub fn commits() -> Workload {
@@ -401,9 +410,37 @@ pub fn compactions() -> Workload {
     Workload { name: "compactions", options: small(), steps }
 }
 
+/// Files that stay because another process is opening the database, and go with the next collection, or with that of the next process.
+pub fn garbage() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 2, "s"))]),
+        Pinned(vec![Checkpoint, Do(vec![Op::Put("a", documents("y", 2, "t")), Op::Delete("a", ids(&["x0"]))]), Checkpoint, Merge]),
+        Buffered(vec![Op::Put("a", one("z", "buffered"))]),
+        Checkpoint,
+        Do(vec![Op::Delete("a", ids(&["y0"]))]),
+        Pinned(vec![Checkpoint, Compact]),
+        Reopen,
+        Do(vec![Op::Put("a", one("w", "last"))]),
+        Compact,
+    ];
+    Workload { name: "garbage", options: small(), steps }
+}
+
 /// All of them.
 pub fn all() -> Vec<Workload> {
-    vec![commits(), groups(), buffered(), oversize(), rotation(), checkpoints(), merges(), closes(), recoveries(), compactions(), mixed()]
+    let first = [commits(), groups(), buffered(), oversize(), rotation(), checkpoints()];
+    first.into_iter().chain([merges(), garbage(), closes(), recoveries(), compactions(), mixed()]).collect()
+}
+
+/// The least that has a commit, a buffered one and a recovery: small enough for every history of it.
+pub fn tiny() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", one("x", "first"))]),
+        Buffered(vec![Op::Put("a", one("y0", "second"))]),
+        Buffered(vec![Op::Delete("a", ids(&["x"]))]),
+        Reopen,
+    ];
+    Workload { name: "tiny", options: small(), steps }
 }
 
 /// A little of each, for what is tried at every operation in many ways.

@@ -1,8 +1,8 @@
 //! `triune collections`: lists the collections, or drops, renames or swaps some, each in one commit.
 
 use crate::args::{CollectionsAction, CollectionsArgs};
-use crate::output::{Counted, Out, Outcome};
-use triune::WriteBatch;
+use crate::output::{Counted, Failure, Out, Outcome};
+use triune::{ErrorCode, WriteBatch};
 
 pub(crate) fn run(args: &CollectionsArgs, out: &mut Out) -> Outcome<()> {
     match &args.action {
@@ -44,7 +44,12 @@ fn change(args: &CollectionsArgs, action: &CollectionsAction, out: &mut Out) -> 
     };
     let database = super::open_for_writing(&args.database)?;
     let committed = database.commit(batch);
+    let there = super::names(&database.snapshot().collections());
     database.close()?;
+    let committed = committed.map_err(|error| {
+        let missing = error.code() == ErrorCode::NotFound;
+        Failure::from(error).reworded(|message| if missing { format!("{message}. There {there}") } else { message })
+    });
     let deleted: u64 = committed?.outcomes.iter().map(|o| o.deleted).sum();
     match out.json() {
         true => out.object(&serde_json::json!({ "done": done, "deleted": deleted })),

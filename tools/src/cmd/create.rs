@@ -18,7 +18,10 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     created.map_err(|error| {
         let exists = error.code() == ErrorCode::AlreadyExists;
         Failure::from(error).reworded(|m| match exists {
-            true => format!("{m}. Nothing was changed; `--collection NAME` adds another collection"),
+            true => format!(
+                "{}. Nothing was changed; `--collection NAME` adds another collection",
+                m.trim_end_matches("; nothing of the batch was written")
+            ),
             false => m,
         })
     })?;

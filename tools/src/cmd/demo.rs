@@ -7,7 +7,7 @@ use super::search::{HitLine, ranks};
 use crate::args::DemoArgs;
 use crate::jsonl::{Fields, Form, value};
 use crate::npy::Rows;
-use crate::output::{Failure, Out, Outcome, excerpt};
+use crate::output::{Failure, Out, Outcome, excerpt, quoted};
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -187,7 +187,12 @@ fn questions() -> Outcome<Vec<Asked>> {
 /// The directory given, or a new one among the temporary files.
 fn directory(given: Option<&Path>) -> Outcome<PathBuf> {
     if let Some(directory) = given {
-        std::fs::create_dir_all(directory).map_err(|e| Failure::file(directory.display(), &e))?;
+        let failed = |e| Failure::file(directory.display(), &e);
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        if std::fs::read_dir(directory).map_err(failed)?.next().is_some() {
+            let message = format!("{} is not empty; nothing was changed. Name a new or empty directory", directory.display());
+            return Err(Failure::Refused { code: ErrorCode::AlreadyExists, message });
+        }
         return Ok(directory.to_path_buf());
     }
     let parent = std::env::temp_dir();
@@ -212,12 +217,6 @@ fn write_questions(directory: &Path, questions: &[Asked]) -> Outcome<PathBuf> {
     let file = directory.join("questions.jsonl");
     std::fs::write(&file, lines).map_err(|e| Failure::file(file.display(), &e))?;
     Ok(file)
-}
-
-/// As a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// What the demo shows did not hold.

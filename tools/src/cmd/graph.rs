@@ -1,22 +1,23 @@
 //! `triune graph`: one entity, its neighbours, or a ranking of all.
 
-use crate::args::{GraphAction, GraphArgs};
-use crate::output::{Counted, Failure, Out, Outcome};
+use crate::args::{GraphAction, GraphArgs, Target};
+use crate::output::{Counted, Failure, Out, Outcome, note};
 use serde_json::{Map, Value, json};
 use triune::Collection;
 
 pub(crate) fn run(args: &GraphArgs, out: &mut Out) -> Outcome<()> {
-    let database = super::open_for_reading(&args.target.database)?;
-    let collection = super::collection(&database.snapshot(), &args.target)?;
+    let database = super::open_for_reading(&args.database)?;
+    let target = Target { database: args.database.clone(), collection: args.collection.clone() };
+    let collection = super::collection(&database.snapshot(), &target)?;
     match &args.action {
         GraphAction::Entity { name } => entity(&collection, name, out),
-        GraphAction::Neighbors { name } => neighbors(&collection, name, out),
-        GraphAction::Ppr { seeds } => ppr(&collection, seeds, out),
+        GraphAction::Neighbors { name, k } => neighbors(&collection, name, *k, out),
+        GraphAction::Ppr { seeds, k } => ppr(&collection, seeds, *k, out),
     }
 }
 
 fn missing(collection: &Collection, name: &str) -> Failure {
-    Failure::not_found(format!("entity {name:?} in collection {}", collection.name()))
+    Failure::not_found(format!("there is no entity {name:?} in collection {}", collection.name()))
 }
 
 fn entity(collection: &Collection, name: &str, out: &mut Out) -> Outcome<()> {
@@ -35,26 +36,37 @@ fn entity(collection: &Collection, name: &str, out: &mut Out) -> Outcome<()> {
     }
 }
 
-fn neighbors(collection: &Collection, name: &str, out: &mut Out) -> Outcome<()> {
-    collection.entity(name)?.ok_or_else(|| missing(collection, name))?;
-    for n in collection.neighbours(name)? {
-        match out.json() {
-            true => out.object(&json!({
-                "entity": n.key, "name": n.name, "relations": n.relations, "weight": n.weight, "documents": n.documents,
-            }))?,
-            false => out.line(format_args!(
-                "{}: {} of weight {}, {} in common",
-                n.name,
-                Counted(n.relations, "relation"),
-                n.weight,
-                Counted(n.documents, "document")
-            ))?,
-        }
+/// How many lines people get who do not say.
+const LINES_SHOWN: usize = 20;
+
+/// Calls `print` with the first of `all`, and says how many are left.
+fn first<T>(all: Vec<T>, k: Option<usize>, out: &mut Out, print: impl Fn(T, &mut Out) -> Outcome<()>) -> Outcome<()> {
+    let shown = k.unwrap_or(if out.json() { all.len() } else { LINES_SHOWN });
+    let left = all.len().saturating_sub(shown);
+    all.into_iter().take(shown).try_for_each(|each| print(each, out))?;
+    match left > 0 && k.is_none() {
+        true => out.line(format_args!("... and {left} more (-k)")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
-fn ppr(collection: &Collection, seeds: &str, out: &mut Out) -> Outcome<()> {
+fn neighbors(collection: &Collection, name: &str, k: Option<usize>, out: &mut Out) -> Outcome<()> {
+    collection.entity(name)?.ok_or_else(|| missing(collection, name))?;
+    first(collection.neighbours(name)?, k, out, |n, out| {
+        if out.json() {
+            return out.object(&json!({
+                "entity": n.key, "name": n.name, "relations": n.relations, "weight": n.weight, "documents": n.documents,
+            }));
+        }
+        let relations = match n.relations {
+            0 => String::new(),
+            some => format!("{} of weight {}, ", Counted(some, "relation"), n.weight),
+        };
+        out.line(format_args!("{}: {relations}{} in common", n.name, Counted(n.documents, "document")))
+    })
+}
+
+fn ppr(collection: &Collection, seeds: &str, k: Option<usize>, out: &mut Out) -> Outcome<()> {
     let parsed: Map<String, Value> =
         serde_json::from_str(seeds).map_err(|e| Failure::invalid(format!("--seeds is not a JSON object of names and weights: {e}")))?;
     let weight = |(name, value): (String, Value)| match value.as_f64() {
@@ -62,11 +74,14 @@ fn ppr(collection: &Collection, seeds: &str, out: &mut Out) -> Outcome<()> {
         None => Err(Failure::invalid(format!("the weight of seed {name:?} is {value}; it is a number of at least 0"))),
     };
     let seeds: Vec<(String, f64)> = parsed.into_iter().map(weight).collect::<Outcome<_>>()?;
-    for (entity, score) in collection.pagerank(&seeds)? {
-        match out.json() {
-            true => out.object(&json!({ "entity": entity, "score": score }))?,
-            false => out.line(format_args!("{score:.6}  {entity}"))?,
-        }
+    let ranked = collection.pagerank(&seeds)?;
+    if collection.stats()?.relations == 0 {
+        note(
+            "there are no relations, and ppr walks along relations only: the ranks say nothing but the seeds. `search --mode ppr` walks along shared documents too",
+        );
     }
-    Ok(())
+    first(ranked, k, out, |(entity, score), out| match out.json() {
+        true => out.object(&json!({ "entity": entity, "score": score })),
+        false => out.line(format_args!("{score:.6}  {entity}")),
+    })
 }

@@ -209,7 +209,7 @@ impl Ingest<'_> {
         self.claimed.insert(source.to_string(), file.path.clone());
         let stored = self.stored(source)?;
         let mut fate = match read(&file.path, self.args.max_bytes) {
-            Ok(bytes) => self.take(source, &bytes, stored.as_ref())?,
+            Ok(bytes) => self.take(source, &file.path, &bytes, stored.as_ref())?,
             Err(reason) => Fate::passed_over(reason),
         };
         if let (Status::PassedOver, Some(_), Some(reason)) = (fate.status, stored, &mut fate.reason) {
@@ -224,12 +224,18 @@ impl Ingest<'_> {
         Ok(first.filter(|d| d.source.as_deref() == Some(source)))
     }
 
-    fn take(&mut self, source: &str, bytes: &[u8], stored: Option<&StoredDocument>) -> Outcome<Fate> {
+    fn take(&mut self, source: &str, path: &Path, bytes: &[u8], stored: Option<&StoredDocument>) -> Outcome<Fate> {
         let hash = Md5::digest(bytes).iter().map(|b| format!("{b:02x}")).collect::<String>();
         let before = stored.and_then(|d| d.metadata.as_ref()).and_then(|m| m.string(self.hash_key()));
         if before.as_ref() == Some(&hash) && !self.args.force {
             self.interrupt.commit(1, || Ok(()))?;
             return Ok(Fate::new(Status::Unchanged));
+        }
+        let origin = origin(path);
+        if let Some(other) = other_file(stored, &origin).filter(|_| !self.args.force) {
+            return Ok(Fate::passed_over(format!(
+                "{other} has that name already, and {origin} differs; --prefix keeps both, --force replaces the one by the other"
+            )));
         }
         let kind = SourceType::of(source, bytes);
         let answer = self.worker.ask(kind, bytes).map_err(|e| Failure::Refused {
@@ -252,7 +258,7 @@ impl Ingest<'_> {
             (_, None) => (Status::Added, remark),
             (_, Some(_)) => (Status::Replaced, remark),
         };
-        match self.documents(source, kind, &hash, chunks) {
+        match self.documents(source, &origin, kind, &hash, chunks) {
             Ok(documents) => batch.replace_source(&self.args.target.collection, source, documents),
             Err(refused) => return refusal_of_this_file(refused),
         };
@@ -269,13 +275,14 @@ impl Ingest<'_> {
         if self.schema.source_key == "file_hash" { "content_hash" } else { "file_hash" }
     }
 
-    fn documents(&self, source: &str, kind: SourceType, hash: &str, chunks: Vec<Chunk>) -> Outcome<Vec<Document>> {
+    fn documents(&self, source: &str, origin: &str, kind: SourceType, hash: &str, chunks: Vec<Chunk>) -> Outcome<Vec<Document>> {
         let total = chunks.len();
         let name = source.rsplit('/').next().unwrap_or(source);
         let document = |(index, chunk): (usize, Chunk)| -> Outcome<Document> {
             let mut metadata = Map::new();
             metadata.insert("file_name".into(), name.into());
             metadata.insert("file_path".into(), source.into());
+            metadata.insert(ORIGIN.into(), origin.into());
             metadata.insert(self.hash_key().into(), hash.into());
             metadata.insert("chunk_index".into(), index.into());
             metadata.insert("total_chunks".into(), total.into());
@@ -365,6 +372,19 @@ impl Ingest<'_> {
             format!("{source}: {message}. {} before it {} in", Counted(before, "file"), if before == 1 { "is" } else { "are" })
         })
     }
+}
+
+/// The metadata key that holds which file of this machine a chunk was read from: names below two folders may be the same.
+const ORIGIN: &str = "file_origin";
+
+/// The absolute path of a file, free of links.
+fn origin(path: &Path) -> String {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string()
+}
+
+/// The file that a stored chunk was read from, when it is another one than `origin`.
+fn other_file(stored: Option<&StoredDocument>, origin: &str) -> Option<String> {
+    stored?.metadata.as_ref()?.string(ORIGIN).filter(|other| other != origin)
 }
 
 /// A name that is too long costs a file its place; what is wrong with the database ends the run.

@@ -1,12 +1,16 @@
 //! One file a command. What several of them need stands here: opening a database so that the message says what to run next.
 
 mod analyze;
+mod backup;
 mod collections;
 mod compact;
 mod count;
 mod create;
 mod delete;
 mod demo;
+mod dump;
+mod explain;
+pub(crate) mod fsck;
 mod get;
 mod graph;
 #[cfg(feature = "ingest")]
@@ -17,18 +21,36 @@ mod load;
 mod patch;
 mod put;
 mod queries;
+mod rebuild;
+mod restore;
+mod salvage;
 mod scan;
 mod search;
 mod sources;
 mod stats;
+mod upgrade;
 
 use crate::args::{Command, Target};
-use crate::output::{Failure, Out, Outcome, note};
+use crate::output::{Failure, Out, Outcome, note, quoted};
 use std::path::Path;
 use triune::{Collection, Database, ErrorCode, Filter, Snapshot};
 
-/// Runs one command.
+/// Runs one command. What its error tells to run next names the database in question.
 pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
+    let outcome = dispatch(command, out);
+    let Some(path) = command.database() else { return outcome };
+    outcome.map_err(|failure| {
+        failure.reworded(|message| {
+            let (database, saved) = (quoted(&path.display().to_string()), quoted(&format!("{}.saved", path.display())));
+            message
+                .replace("`triune fsck DB`", &format!("`triune fsck {database}`"))
+                .replace("`triune rebuild DB`", &format!("`triune rebuild {database}`"))
+                .replace("`triune salvage DB --out NEW`", &format!("`triune salvage {database} --out {saved}`"))
+        })
+    })
+}
+
+fn dispatch(command: &Command, out: &mut Out) -> Outcome<()> {
     match command {
         Command::Demo(args) => demo::run(args, out),
         Command::Create(args) => create::run(args, out),
@@ -50,7 +72,14 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Graph(args) => graph::run(args, out),
         Command::Analyze(args) => analyze::run(args, out),
         Command::Compact(args) => compact::run(args, out),
+        Command::Fsck(args) => fsck::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
+        Command::Dump(args) => dump::run(args, out),
+        Command::Restore(args) => restore::run(args, out),
+        Command::Backup(args) => backup::run(args, out),
+        Command::Rebuild(args) => rebuild::run(args, out),
+        Command::Salvage(args) => salvage::run(args, out),
+        Command::Upgrade(args) => upgrade::run(args, out),
     }
 }
 
@@ -67,8 +96,11 @@ fn open_for_writing(path: &Path) -> Outcome<Database> {
 fn opened(result: triune::Result<Database>, path: &Path) -> Outcome<Database> {
     let database = result.map_err(|error| {
         let missing = error.code() == ErrorCode::NotFound;
-        Failure::from(error).reworded(|message| match missing && !message.contains("triune create") {
-            true => format!("{message}. Make a database with `triune create {}`", path.display()),
+        let inside = path.join("db");
+        let elsewhere = missing && Database::open_read_only(&inside).is_ok();
+        Failure::from(error).reworded(|message| match missing {
+            true if elsewhere => format!("{message}. There is one in it: did you mean {}?", quoted(&inside.display().to_string())),
+            true => format!("{message}. Make a database with `triune create {}`", quoted(&path.display().to_string())),
             false => message,
         })
     })?;
@@ -92,6 +124,12 @@ fn collection(snapshot: &Snapshot, target: &Target) -> Outcome<Collection> {
             false => message,
         })
     })
+}
+
+/// A command that makes a database found its place taken.
+fn taken(error: triune::Error) -> Failure {
+    let exists = error.code() == ErrorCode::AlreadyExists;
+    Failure::from(error).reworded(|message| if exists { format!("{message}. Name a new directory") } else { message })
 }
 
 fn names(collections: &[String]) -> String {

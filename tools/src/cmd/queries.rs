@@ -2,6 +2,7 @@
 //!
 //! A bad line is answered in its place and ends nothing; the first one decides the exit status.
 
+use super::explain::without_entities;
 use super::search::Question;
 use crate::args::SearchArgs;
 use crate::jsonl::{Fields, Lines, source_name, value};
@@ -20,9 +21,13 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
     let collection = super::collection(&snapshot, &args.target)?;
     let mut tally = Tally::default();
     loop {
+        let mut id: Option<String> = None;
         let asked = match lines.next_line() {
             Ok(None) => break,
-            Ok(Some(line)) => question(flags, line),
+            Ok(Some(line)) => Fields::parse(line).and_then(|fields| {
+                id = fields.get("id").map(|raw| value("id", raw, "a string")).transpose()?;
+                question(flags, &fields)
+            }),
             Err(failure) => Err(failure),
         };
         // The row is taken for a bad line too, so that the next line meets its own.
@@ -38,10 +43,10 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
                 if args.explain {
                     result.notes.iter().for_each(|n| note(format_args!("line {}: {n}", lines.number())));
                 }
-                out.object(&Answer::of(&result))?;
+                out.object(&Answer::of(id.as_deref(), &result))?;
             }
             Err(Failure::Refused { code, message }) => {
-                out.object(&serde_json::json!({ "error": ErrorObject { code: code.as_str(), message: &message } }))?;
+                out.object(&Refusal { id: id.as_deref(), error: ErrorObject { code: code.as_str(), message: &message } })?;
                 tally.refuse(lines.number(), code, message);
             }
             Err(closed) => return Err(closed),
@@ -62,12 +67,15 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
 }
 
 /// What a line asks, with the flags for the keys it lacks; and whether it has a vector of its own.
-fn question(flags: &Question, line: &str) -> Outcome<(Question, bool)> {
-    let fields = Fields::parse(line)?;
+fn question(flags: &Question, fields: &Fields<'_>) -> Outcome<(Question, bool)> {
     let mut q = flags.clone();
     for (key, raw) in fields.0.iter().filter(|(_, raw)| raw.get() != "null") {
         match &**key {
-            "query" => q.query = Some(value(key, raw, "a string")?),
+            "id" => {}
+            "text" if fields.get("query").is_some() => {
+                return Err(Failure::invalid("the line has a query and a text, which are the same; give one of them"));
+            }
+            "query" | "text" => q.query = Some(value(key, raw, "a string")?),
             "vector" => q.vector = Some(value(key, raw, "an array of numbers")?),
             "mode" => q.mode = named(key, &value::<String>(key, raw, "a string")?)?,
             "scorer" => q.scorer = Some(named(key, &value::<String>(key, raw, "a string")?)?),
@@ -80,7 +88,7 @@ fn question(flags: &Question, line: &str) -> Outcome<(Question, bool)> {
             "rerank" => q.rerank = Some(named(key, &value::<String>(key, raw, "a string")?)?),
             _ => {
                 return Err(Failure::invalid(format!(
-                    "unknown key {key:?}; a line has query, vector, mode, k, filter, scorer, hops, exact, ef and rerank"
+                    "unknown key {key:?}; a line has id, query (or text), vector, mode, k, filter, scorer, hops, exact, ef and rerank"
                 )));
             }
         }
@@ -111,15 +119,26 @@ fn with_row(mut q: Question, own: bool, row: Option<Option<Vec<f32>>>) -> Outcom
 
 fn ask(collection: &Collection, q: Question, explain: bool) -> Outcome<(SearchResult, Option<&'static str>)> {
     let (search, remark) = q.search()?;
+    let remark = remark.or_else(|| without_entities(collection, &search));
     // The answer is ids and scores, so no text is fetched for it.
     Ok((collection.search(&Search { bodies: false, explain, ..search })?, remark))
 }
 
 #[derive(Serialize)]
 struct Answer<'a> {
+    /// As the line has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     hits: Vec<IdScore<'a>>,
     retrievers: &'a [&'static str],
     took_us: u64,
+}
+
+#[derive(Serialize)]
+struct Refusal<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    error: ErrorObject<'a>,
 }
 
 #[derive(Serialize)]
@@ -129,9 +148,9 @@ struct IdScore<'a> {
 }
 
 impl Answer<'_> {
-    fn of(result: &SearchResult) -> Answer<'_> {
+    fn of<'a>(id: Option<&'a str>, result: &'a SearchResult) -> Answer<'a> {
         let hits = result.hits.iter().map(|h| IdScore { id: &h.id, score: h.score }).collect();
-        Answer { hits, retrievers: &result.retrievers, took_us: u64::try_from(result.took.as_micros()).unwrap_or(u64::MAX) }
+        Answer { id, hits, retrievers: &result.retrievers, took_us: u64::try_from(result.took.as_micros()).unwrap_or(u64::MAX) }
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) fn run(args: &ScanArgs, out: &mut Out) -> Outcome<()> {
     if let Some(filter) = &filter {
         scan = scan.filtered(filter)?;
     }
-    for document in scan {
+    let limit = usize::try_from(args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    for document in scan.take(limit) {
         let (_, document) = document?;
         if out.json() {
             out.object(&Line { document: &document, vectors: args.vectors })?;

@@ -1,5 +1,6 @@
 //! `triune search`: one question, or with `--queries` many (see `queries.rs`).
 
+use super::explain;
 use crate::args::{Leg, ModeName, RerankName, ScorerName, SearchArgs};
 use crate::jsonl::Verbatim;
 use crate::npy;
@@ -20,12 +21,13 @@ pub(crate) fn run(args: &SearchArgs, out: &mut Out) -> Outcome<()> {
     let search = Search { explain: args.explain, ..search };
     let database = super::open_for_reading(&args.target.database)?;
     let snapshot = database.snapshot();
-    let result = super::collection(&snapshot, &args.target)?.search(&search)?;
-    if let Some(remark) = remark {
-        note(remark);
-    }
+    let collection = super::collection(&snapshot, &args.target)?;
+    let result = collection.search(&search)?;
+    explain::ignored(args).into_iter().chain(remark).for_each(note);
     if args.explain {
-        result.notes.iter().for_each(note);
+        explain::answer(&collection, &search, &result)?.into_iter().chain(result.notes.iter().cloned()).for_each(note);
+    } else if let Some(remark) = explain::without_entities(&collection, &search) {
+        note(remark);
     }
     for hit in &result.hits {
         match out.json() {
@@ -81,7 +83,7 @@ impl Question {
             filter: super::filter(args.filter.as_ref())?,
             hops: args.hops.unwrap_or(2),
             rerank: args.rerank,
-            legs: args.legs.clone(),
+            legs: if args.legs.is_empty() { vec![Leg::Vector, Leg::Text] } else { args.legs.clone() },
         })
     }
 

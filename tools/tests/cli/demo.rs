@@ -17,7 +17,8 @@ fn the_demo_shows_the_main_job_and_leaves_a_database() {
     let questions = directory.join("questions.jsonl");
     let answers = triune(&["search", path, "--queries", questions.to_str().expect("the path is UTF-8"), "--json"]).ok().objects();
     assert!(!answers.is_empty() && answers.iter().all(|a| a["hits"].as_array().is_some_and(|h| !h.is_empty())));
-    triune(&["demo", shown]).refused(11, "AlreadyExists", &[]);
+    triune(&["demo", shown]).refused(11, "AlreadyExists", &["not empty", "nothing was changed"]);
+    triune(&["search", shown, "film"]).refused(10, "NotFound", &["did you mean", path]);
 }
 
 #[test]

@@ -123,6 +123,10 @@ fn stats_have_their_keys_and_numbers() {
     assert!(stats["bytes"].as_u64().is_some_and(|b| b > 0) && stats["generation"].is_u64());
     let full = &db.run("stats", &["--full", "--json"]).ok().objects()[0];
     assert_eq!(full["collections"]["main"]["cooccurrences"], 0);
+    let health = keys(&full["health"]);
+    assert_eq!(health, ["garbage_bytes", "garbage_files", "memtable_bytes", "merge_bytes", "merge_segments"]);
+    assert_eq!((&full["health"]["memtable_bytes"], &full["health"]["garbage_files"]), (&0.into(), &0.into()), "loading closes cleanly");
+    assert!(db.run("stats", &["--full"]).ok().stdout.contains("waiting: 0 segments for merges"));
     assert!(db.run("stats", &[]).ok().stdout.contains("main: 2 documents, 1 source"));
     db.run("stats", &["--collection", "nowhere"]).refused(10, "NotFound", &["nowhere", "triune create"]);
 }

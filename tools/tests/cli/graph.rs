@@ -27,6 +27,7 @@ fn a_filter_restricts_scan_count_search_and_delete() {
     assert_eq!(db.run("search", &["Paris", "--mode", "graph", "--filter", r#"{"year":2022.5}"#, "--json"]).ok().ids(), ["c"]);
     assert_eq!(db.run("delete", &["--filter", r#"{"year":{"$lt":2021}}"#, "--json"]).ok().stdout, "{\"deleted\":1}\n");
     assert_eq!(db.run("scan", &["--json"]).ok().ids(), ["b", "c", "d"]);
+    assert_eq!(db.run("scan", &["--json", "--limit", "2"]).ok().ids(), ["b", "c"]);
 }
 
 #[test]
@@ -45,6 +46,23 @@ fn the_graph_answers_for_entities_neighbours_and_ranks() {
     db.run("graph", &["ppr", "--seeds", r#"{"Nowhere":1}"#]).refused(10, "NotFound", &["Nowhere"]);
     assert_eq!(db.run("search", &["RAG", "--mode", "graph", "--hops", "1", "--json"]).ok().ids(), ["a", "b"]);
     assert_eq!(db.run("search", &["Lyon", "--mode", "ppr", "--json"]).ok().objects().len(), 4);
+}
+
+#[test]
+fn people_see_the_first_lines_of_the_graph_and_how_many_are_left() {
+    let db = Db::new(&["--collection", "other"]);
+    let names: Vec<_> = (0..26).map(|i| json!({"name": format!("n{i}")})).collect();
+    db.run("put", &["--collection", "other", &json!({"id": "a", "text": "", "entities": names}).to_string()]).ok();
+    let near = |flags: &[&str]| db.run("graph", &[&["neighbors", "n0", "--collection", "other"], flags].concat()).ok().stdout;
+    assert_eq!(near(&[]).lines().count(), 21);
+    assert!(near(&[]).ends_with("... and 5 more (-k)\n") && near(&[]).starts_with("n1: 1 document in common\n"), "{}", near(&[]));
+    assert_eq!((near(&["-k", "3"]).lines().count(), near(&["--json"]).lines().count()), (3, 25));
+    let ranks = db.run("graph", &["--collection", "other", "ppr", "-k", "2"]).ok();
+    assert_eq!(ranks.stdout.lines().count(), 2);
+    assert!(ranks.stderr.contains("no relations"), "{}", ranks.stderr);
+    assert_eq!(corpus().run("graph", &["ppr"]).ok().stderr, "");
+    let full = db.run("stats", &["--full"]).ok().stdout;
+    assert!(full.contains("other: 26 entities, 26 mentions, 0 relations, 325 pairs"), "{full}");
 }
 
 #[test]

@@ -210,8 +210,9 @@ fn the_metadata_says_where_a_chunk_comes_from() {
     case.write("long.txt", "word ".repeat(300));
     case.ingest(&[]).ok();
     let documents = case.documents();
+    let origin = case.root().join("a/b.txt").canonicalize().expect("the file is there");
     let of_b = json!({
-        "file_name": "b.txt", "file_path": "a/b.txt", "file_hash": "900150983cd24fb0d6963f7d28e17f72",
+        "file_name": "b.txt", "file_path": "a/b.txt", "file_origin": text(&origin), "file_hash": "900150983cd24fb0d6963f7d28e17f72",
         "chunk_index": 0, "total_chunks": 1, "source_type": "text",
     });
     assert_eq!((&documents["a/b.txt#0"]["metadata"], &documents["a/b.txt#0"]["source"]), (&of_b, &json!("a/b.txt")));
@@ -508,6 +509,34 @@ fn files_given_directly_and_several_roots() {
 }
 
 #[test]
+fn a_file_of_another_folder_does_not_take_a_name_silently() {
+    let case = Case::new();
+    let (one, two) = (case.write("x/todo.txt", "from x"), case.write("y/todo.txt", "from y"));
+    let (x, y, z) = (case.root().join("x"), case.root().join("y"), case.root().join("z"));
+    case.db.run("ingest", &[text(&x)]).ok();
+    let before = case.state();
+    let run = case.db.run("ingest", &["--json", text(&y)]);
+    assert_eq!((run.status, fates(&run)), (1, pairs(&[("todo.txt", "passed-over")])));
+    for words in [text(&one), text(&two), "--prefix", "--force", "what is stored of it stays"] {
+        assert!(reason(&run, "todo.txt").contains(words), "{words}: {}", run.stdout);
+    }
+    assert!(before == case.state(), "nothing was changed");
+
+    // The same file with other content is replaced, and so is another one on request.
+    case.write("x/todo.txt", "from x again");
+    assert_eq!(fates(&case.db.run("ingest", &["--json", text(&x)]).ok()), pairs(&[("todo.txt", "replaced")]));
+    assert_eq!(fates(&case.db.run("ingest", &["--json", "--force", text(&y)]).ok()), pairs(&[("todo.txt", "replaced")]));
+    assert_eq!(case.texts(), pairs(&[("todo.txt#0", "from y")]));
+
+    // A folder that was moved with all it holds is the same as before.
+    case.write("z/todo.txt", "from y");
+    fs::remove_dir_all(&y).expect("it can be removed");
+    let run = case.db.run("ingest", &["--json", text(&z)]).ok();
+    assert_eq!(fates(&run), pairs(&[("todo.txt", "unchanged")]));
+    assert!(!run.stderr.contains("todo.txt"), "{}", run.stderr);
+}
+
+#[test]
 fn an_existing_collection_keeps_its_source_key() {
     for key in ["file_hash", "file_name", "source_type"] {
         let case = Case { db: Db::new(&["--source-key", key]) };
@@ -572,7 +601,7 @@ fn ctrl_c_says_how_many_files_are_in_and_leaves_no_half_file() {
     assert_eq!(output.status.code(), Some(130), "{stderr}");
     let sources = case.whole_sources();
     assert!((5..1500).contains(&sources) && sources >= acknowledged, "{sources} files, {acknowledged} acknowledged");
-    assert!(stderr.contains("error[Interrupted]: ") && stderr.contains(&format!("{sources} files of ")), "{stderr}");
+    assert!(stderr.contains(r#""code":"Interrupted""#) && stderr.contains(&format!("{sources} files of ")), "{stderr}");
     let run = case.ingest(&[]).ok();
     assert_eq!(total(&run, "unchanged"), sources as u64);
     assert_eq!(case.db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["sources"], 1500);

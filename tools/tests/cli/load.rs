@@ -176,7 +176,7 @@ fn ctrl_c_says_what_is_committed_and_keeps_it() {
     let output = child.wait_with_output().expect("the load ends");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("error[Interrupted]: ") && stderr.contains("2 lines of stdin are committed"), "{stderr}");
+    assert!(stderr.contains(r#""code":"Interrupted""#) && stderr.contains("2 lines of stdin are committed"), "{stderr}");
     drop(stdin);
     assert_eq!(db.count(), 2);
     db.feed("load", &["-"], lines(2..4)).ok();

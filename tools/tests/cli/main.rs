@@ -5,18 +5,24 @@
 //! | `support.rs` | running the binary, temporary databases, `.npy` files |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
+//! | `fsck.rs` | checking: statuses, reports; a file field by field |
 //! | `graph.rs` | filters, the entity graph, sources, collections |
 //! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
+//! | `maintenance.rs` | dump and restore, backup, rebuild, salvage, upgrade |
+//! | `readme.rs` | the commands of the README |
 //! | `search.rs` | one question and many |
 //! | `status.rs` | exit statuses and the form of errors |
 
 mod demo;
 mod documents;
+mod fsck;
 mod graph;
 #[cfg(feature = "ingest")]
 mod ingest;
 mod load;
+mod maintenance;
+mod readme;
 mod search;
 mod status;
 mod support;

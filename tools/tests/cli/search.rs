@@ -69,6 +69,45 @@ fn hybrid_without_a_query_vector_is_text_and_says_so() {
 }
 
 #[test]
+fn an_answer_is_explained_and_what_was_ignored_is_said() {
+    let db = corpus();
+    db.run("put", &[r#"{"id":"g","text":"HIV in Paris","metadata":{"n":2}}"#]).ok();
+    let said = |args: &[&str]| db.run("search", args).ok().stderr;
+    let lost = said(&["hiv", "--mode", "graph"]);
+    assert!(lost.contains("no entity was found in the question") && lost.contains("no hits"), "{lost}");
+    assert_eq!(said(&["HIV", "--mode", "graph"]), "");
+    let told = said(&["HIV in Rome", "--mode", "graph", "--filter", "{\"n\":2}", "--explain"]);
+    for words in ["mode graph, answered by graph: 1 hit", "HIV (in 1 document), Rome (not in the collection)", "matches 1 of 4 documents"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let told = said(&["alpha", "--vector", "[1,0]", "--explain"]);
+    for words in ["mode hybrid, answered by vector, text", "scored by lucene", "one by one (exact), by cosine"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    for (flags, words) in [
+        (&["--mode", "text", "--vector", "[1,0]"][..], "--vector"),
+        (&["--mode", "text", "--legs", "text"], "--legs"),
+        (&["--mode", "text", "--rerank", "text"], "--rerank"),
+        (&["--mode", "text", "--hops", "1"], "--hops"),
+    ] {
+        let told = said(&[&["alpha"], flags].concat());
+        assert!(told.starts_with("note: ") && told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
+fn an_answer_of_a_batch_has_the_id_of_its_question() {
+    let db = corpus();
+    let lines =
+        [r#"{"id":"q\n1","text":"alpha"}"#, r#"{"query":"alpha"}"#, r#"{"id":"q3","k":-1}"#, r#"{"query":"a","text":"b"}"#, r#"{"id":4}"#];
+    let answers = batch(&db, &["--mode", "text"], &lines).refused(17, "InvalidArgument", &["line 3"]).objects();
+    assert_eq!((&answers[0]["id"], ids(&answers[0])), (&json!("q\n1"), vec!["a", "b"]));
+    assert_eq!(answers[1].get("id"), None);
+    assert_eq!((&answers[2]["id"], &answers[2]["error"]["code"]), (&json!("q3"), &json!("InvalidArgument")));
+    assert!(answers[3..].iter().all(|a| a["error"]["code"] == "InvalidArgument"), "{answers:?}");
+}
+
+#[test]
 fn a_query_vector_comes_from_json_or_from_a_file() {
     let db = corpus();
     let (json, array) = (db.file("q.json", "[1, 0]\n"), db.file("q.npy", npy("<f4", &[&[1.0, 0.0]])));

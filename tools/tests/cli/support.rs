@@ -34,11 +34,27 @@ impl Run {
     #[track_caller]
     pub(crate) fn refused(self, status: i32, code: &str, words: &[&str]) -> Run {
         assert_eq!(self.status, status, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
-        assert!(self.stderr.contains(&format!("error[{code}]: ")), "{}", self.stderr);
+        let (told, message) = self.error();
+        assert_eq!(told, code, "{}", self.stderr);
         for word in words {
-            assert!(self.stderr.contains(word), "{:?} should say {word:?}", self.stderr);
+            assert!(message.contains(word), "{message:?} should say {word:?}");
         }
         self
+    }
+
+    /// The code and the message of the error, which stands on stderr once: as text, or with `--json` as JSON.
+    #[track_caller]
+    fn error(&self) -> (String, String) {
+        let line = |line: &str| -> Option<(String, String)> {
+            if let Some((code, message)) = line.strip_prefix("error[").and_then(|l| l.split_once("]: ")) {
+                return Some((code.to_string(), message.to_string()));
+            }
+            let object: Value = serde_json::from_str(line).ok()?;
+            Some((object["error"]["code"].as_str()?.to_string(), object["error"]["message"].as_str()?.to_string()))
+        };
+        let mut errors: Vec<_> = self.stderr.lines().filter_map(line).collect();
+        assert_eq!(errors.len(), 1, "{}", self.stderr);
+        errors.remove(0)
     }
 
     /// The JSON lines of stdout.

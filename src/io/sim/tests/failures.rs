@@ -246,3 +246,21 @@ fn a_sector_that_can_not_be_read_fails_every_read_that_needs_it() {
     disk.write_file("a", vec![7; 2000]);
     file.read_all().expect("a new file");
 }
+
+#[test]
+fn calls_that_only_look_are_counted_apart_and_fail_on_request() {
+    let disk = SimDirectory::new();
+    let file = durable_file(&disk, "a", b"bytes");
+    assert_eq!((disk.accesses(), disk.used()), (0, 5));
+    disk.fail_access(1, FailureKind::Emfile);
+    disk.fail_access(3, FailureKind::Eio);
+    disk.list().expect("access 0");
+    assert_eq!(disk.open("a").expect_err("access 1").raw_os_error(), Some(24));
+    disk.open("a").expect("access 2");
+    assert_eq!(file.len().expect_err("access 3").raw_os_error(), Some(5));
+    assert_eq!(file.read_all().expect("accesses 4 and 5"), b"bytes");
+    assert_eq!((disk.accesses(), disk.operations()), (6, 4));
+    disk.fail(4, FailureKind::Emfile);
+    assert_eq!(disk.create_new("b").expect_err("operation 4").raw_os_error(), Some(24));
+    assert_eq!(disk.file_names(), ["a"]);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{bytes_of, durable_file};
 use crate::io::Directory;
-use crate::io::sim::{Chooser, CrashMode, Exhaustive, Seeded, SimDirectory};
+use crate::io::sim::{Chooser, CrashMode, Exhaustive, FromBytes, Seeded, SimDirectory};
 
 fn hashes(images: impl Iterator<Item = SimDirectory>) -> Vec<u64> {
     images.map(|image| image.image_hash()).collect()
@@ -278,4 +278,18 @@ fn an_image_is_a_working_disk_that_can_crash_again() {
     file.write_all_at(0, &[4; 600]).expect("operation 0");
     file.sync().expect_err("operation 1");
     assert_eq!(image.survivor_images(10).count(), 4);
+}
+
+#[test]
+fn bytes_reach_every_answer_and_end_in_the_plainest() {
+    let answers: BTreeSet<(usize, usize)> = (0..=255u8)
+        .flat_map(|a| (0..=255u8).map(move |b| [a, b]))
+        .map(|bytes| {
+            let mut choices = FromBytes::new(&bytes);
+            (choices.pick(3), choices.pick(4))
+        })
+        .collect();
+    assert_eq!(answers.len(), 12);
+    let mut wide = FromBytes::new(&[1, 2, 9]);
+    assert_eq!((wide.pick(1), wide.pick(300), wide.pick(10), wide.pick(300)), (0, 258, 9, 0));
 }

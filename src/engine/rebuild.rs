@@ -1,0 +1,264 @@
+//! Makes the derived sections of segments anew from the primary ones, whether or not they are damaged.
+//!
+//! Every segment of the manifest is written again with the same rows, dead ones too, in the same order: rows, seqs and the ordinals of terms
+//! stay what they were. Its tombstones are written again with their rows, and with document frequencies that are counted anew, as are the
+//! totals of the collection. No derived section is read. The new manifest is published as a merge
+//! publishes one; the old files stay until then, and nothing is changed when primary data turns out to be damaged.
+
+use super::files::{Files, NewFile};
+use super::flush::{DerivedBuilder, fill};
+use super::open::{self, State, read_state, refuse_missing, take_lock};
+use super::segments::OpenFiles;
+use super::verify::{NamedPart, check_sections, open_segment};
+use crate::docstore::{RowsBuilder, RowsReader, content_hash};
+use crate::error::{Error, Result};
+use crate::format::head::HeadState;
+use crate::format::manifest::{Manifest, SegmentEntry, TombstoneEntry};
+use crate::format::segment::SECTION_DERIVED;
+use crate::ids::{Lsn, Uuid};
+use crate::io::Directory;
+use crate::io::names::{self, FileName};
+use crate::manifest::{Publisher, write_manifest};
+use crate::memtable::{Analysis, Totals};
+use crate::options::{IoMode, Options, Schema};
+use crate::segment::SegmentWriter;
+use crate::text::{Analyzer, Posting, TextBuilder};
+use crate::tombstones::{TombstonesPart, TombstonesReader, TombstonesWriter};
+use crate::vector::{VectorsBuilder, VectorsReader};
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What was rebuilt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RebuildReport {
+    /// Segments that were written again.
+    pub segments: u64,
+    /// Their rows, dead ones too.
+    pub rows: u64,
+    /// Bytes of the new segments.
+    pub bytes: u64,
+}
+
+/// Rebuilds one collection, or all of them. A log that was not checkpointed is brought into segments.
+pub(crate) fn rebuild(dir: &Arc<dyn Directory>, options: Options, only: Option<&str>) -> Result<RebuildReport> {
+    let (mut report, landed) = pass(dir, only)?;
+    // The ordinary end of opening: what the log holds goes into segments, and what nothing reaches any more goes.
+    let (core, _) = open::open_writer(dir.clone(), Options { background: false, ..options })?;
+    let known = only.is_none_or(|name| core.published.read().catalog.collections.contains_key(name));
+    core.checkpoint()?;
+    core.wait_for_garbage()?;
+    drop(core);
+    if !known {
+        return Err(super::resolve::no_collection(only.unwrap_or_default()));
+    }
+    if landed {
+        // Segments that only log records named: the manifest names them now.
+        report = pass(dir, only)?.0;
+        open::open_writer(dir.clone(), Options { background: false, ..Options::default() })?.0.wait_for_garbage()?;
+    }
+    Ok(report)
+}
+
+/// Rebuilds what the manifest names; whether the log names segments besides.
+fn pass(dir: &Arc<dyn Directory>, only: Option<&str>) -> Result<(RebuildReport, bool)> {
+    refuse_missing(dir.as_ref())?;
+    restore_lock(dir.as_ref())?;
+    let _lock = take_lock(dir.as_ref())?;
+    let state = read_state(dir.as_ref(), true)?;
+    let landed = super::verify::parts_of(&Manifest::default(), &state.recovered.records)?.iter().any(NamedPart::is_segment);
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    let mut report = RebuildReport::default();
+    if !state.manifest.collections.iter().any(|c| wanted(&c.name) && !c.segments.is_empty()) {
+        return Ok((report, landed));
+    }
+    let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    let files = Files::new(dir.clone(), &present);
+    let mut publisher = settled(dir.as_ref(), &state)?;
+    let mut made = Vec::new();
+    let result = write_all(dir, &files, &state, wanted, &mut made, &mut report)
+        .and_then(|manifest| publish(dir.as_ref(), &files, &mut publisher, &state, &manifest));
+    match result {
+        Ok(()) => Ok((report, landed)),
+        // HEAD may name them.
+        Err(e @ Error::OutcomeUnknown(_)) => Err(e),
+        Err(e) => {
+            made.into_iter().for_each(|file| files.discard(file));
+            Err(e)
+        }
+    }
+}
+
+/// HEAD written once more before anything else is changed, when what it rests on is synced.
+fn settled(dir: &dyn Directory, state: &State) -> Result<Publisher> {
+    for &sequence in &state.recovered.logs {
+        let name = FileName::Wal(sequence).to_string();
+        let synced = dir.open_writable(&name).and_then(|log| log.sync());
+        synced.map_err(|e| Error::io(format!("syncing {name}"), e))?;
+    }
+    let mut publisher = Publisher::open(dir, &state.view)?;
+    publisher.settle()?;
+    Ok(publisher)
+}
+
+/// Writes every wanted segment again, each to a file of its own, and gives the manifest that names them.
+fn write_all(
+    dir: &Arc<dyn Directory>,
+    files: &Files,
+    state: &State,
+    wanted: impl Fn(&str) -> bool,
+    made: &mut Vec<NewFile>,
+    report: &mut RebuildReport,
+) -> Result<Manifest> {
+    let (mut manifest, database) = (state.manifest.clone(), state.view.chosen.database);
+    let applied = manifest.applied_lsn;
+    for collection in manifest.collections.iter_mut().filter(|c| wanted(&c.name)) {
+        (collection.documents, collection.tokens, collection.vectors) = (0, 0, 0);
+        for entry in &mut collection.segments {
+            let dead = check_primary(dir.as_ref(), database, entry).map_err(beyond_rebuilding)?;
+            made.push(files.create(FileName::Segments)?);
+            let file = made.last().expect("was just pushed");
+            let new = write_segment(dir.as_ref(), database, file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
+            file.sync()?;
+            *entry = new.entry;
+            if !dead.is_empty() {
+                made.push(files.create(FileName::Tombstones)?);
+                let file = made.last().expect("was just pushed");
+                let part = TombstonesWriter::of(file.handle().clone(), database, file.number())?.only(&dead, &new.dead_frequencies)?;
+                let TombstonesPart { offset, length, crc } = part;
+                let before = entry.tombstones.take().map(|t| t.unknown).unwrap_or_default();
+                entry.tombstones = Some(TombstoneEntry { file: file.number(), offset, length, crc, dead: dead.len(), unknown: before });
+            }
+            read_back(dir.as_ref(), database, entry, applied)?;
+            collection.documents += new.live.documents;
+            collection.tokens += new.live.tokens;
+            collection.vectors += new.live.vectors;
+            report.segments += 1;
+            report.rows += entry.rows;
+            report.bytes += entry.length;
+        }
+    }
+    Ok(manifest)
+}
+
+/// A segment that was written again.
+struct Rebuilt {
+    entry: SegmentEntry,
+    /// What its live rows add to the totals.
+    live: Totals,
+    /// In how many dead rows each term stands, by ordinal.
+    dead_frequencies: Vec<(u32, u32)>,
+}
+
+/// Reads every byte that cannot be made anew: the primary sections, and which rows are dead.
+fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> Result<RoaringBitmap> {
+    check_sections(&open_segment(dir, database, entry)?, |flags| flags & SECTION_DERIVED == 0)?;
+    let Some(t) = &entry.tombstones else { return Ok(RoaringBitmap::new()) };
+    let part = TombstonesPart { offset: t.offset, length: t.length, crc: t.crc };
+    let rows = u32::try_from(entry.rows).unwrap_or(u32::MAX);
+    TombstonesReader::open(dir, database, t.file)?.tombstones(part, rows).map(|(dead, _)| dead)
+}
+
+/// Makes LOCK when it is missing. Its content means nothing, and no writer opens without it.
+fn restore_lock(dir: &dyn Directory) -> Result<()> {
+    let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    if present.iter().any(|name| name == names::LOCK) {
+        return Ok(());
+    }
+    super::create::make(dir, names::LOCK, b"")?;
+    dir.sync().map_err(|e| Error::io("syncing the database directory", e))
+}
+
+/// What to do when rebuilding cannot help.
+fn beyond_rebuilding(error: Error) -> Error {
+    let Error::Corrupt(mut damage) = error else { return error };
+    damage.what += ": this is primary data, which cannot be rebuilt. Save what is left with `triune salvage DB --out NEW`";
+    Error::Corrupt(damage)
+}
+
+/// Writes one segment again from its primary sections.
+fn write_segment(
+    dir: &dyn Directory,
+    database: Uuid,
+    file: &NewFile,
+    old: &SegmentEntry,
+    dead: &RoaringBitmap,
+    schema: &Schema,
+) -> Result<Rebuilt> {
+    let segment = open_segment(dir, database, old)?;
+    let rows = RowsReader::open(&segment, old.base_seq)?;
+    let vectors = VectorsReader::open(&segment)?;
+    let mut out = SegmentWriter::new(file.handle().clone(), file.name(), database, file.number(), 0, 0);
+    let mut derived = DerivedBuilder::new(schema.derivation());
+    let mut terms: FxHashMap<Box<str>, Vec<Posting>> = FxHashMap::default();
+    let mut lengths = Vec::with_capacity(rows.rows() as usize);
+    let (mut content, mut live, mut before) = (0u64, Totals::default(), None);
+    let (mut documents, mut scanner) = (RowsBuilder::begin(&mut out)?, rows.scanner());
+    for row in 0..rows.rows() {
+        let mut document = scanner.document(row)?;
+        let seq = rows.seq_after(row, before)?;
+        before = Some(seq);
+        documents.push(&mut out, seq.0 - old.base_seq.0, &document)?;
+        derived.add(row, &document)?;
+        let text = Analysis::of_text(schema.analyzer, &document.text);
+        lengths.push(text.tokens);
+        let tokens = text.tokens;
+        for (term, frequency) in text.terms {
+            terms.entry(term).or_default().push(Posting { row, frequency });
+        }
+        if let Some(vectors) = &vectors {
+            document.vector = vectors.get(row)?.map(|v| v.into_owned().into());
+        }
+        content = content.wrapping_add(content_hash(&document));
+        if !dead.contains(row) {
+            live += Totals { documents: 1, tokens: u64::from(tokens), vectors: u64::from(document.vector.is_some()) };
+        }
+    }
+    documents.finish(&mut out)?;
+    if let Some(vectors) = &vectors {
+        let mut builder = VectorsBuilder::begin(&mut out, vectors.dimension())?;
+        vectors.for_each(|row, vector| builder.push(&mut out, row, vector))?;
+        builder.finish(&mut out, rows.rows())?;
+    }
+    let tokens = lengths.iter().map(|&l| u64::from(l)).sum();
+    let mut text = TextBuilder::begin(&mut out, &Analyzer::new(schema.analyzer), lengths)?;
+    let mut terms: Vec<_> = terms.into_iter().collect();
+    terms.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    terms.iter().try_for_each(|(term, postings)| text.term(&mut out, term.as_bytes(), postings))?;
+    let in_dead = |postings: &[Posting]| postings.iter().filter(|p| dead.contains(p.row)).count() as u32;
+    let counted = (0u32..).zip(&terms).map(|(ordinal, (_, postings))| (ordinal, in_dead(postings)));
+    let dead_frequencies = counted.filter(|(_, count)| *count > 0).collect();
+    text.finish(&mut out)?;
+    derived.finish(&mut out)?;
+    let found = [u64::from(rows.rows()), vectors.as_ref().map_or(0, |v| u64::from(v.count())), content];
+    let named = [old.rows, old.vectors, old.content_hash];
+    if found != named {
+        let what = format!("rows, vectors and content hash are {found:?} here, the manifest says {named:?}");
+        return Err(Error::corrupt(segment.file(), old.offset, what));
+    }
+    let mut entry = SegmentEntry { tokens, ..old.clone() };
+    fill(&mut entry, file.number(), out.finish()?);
+    Ok(Rebuilt { entry, live, dead_frequencies })
+}
+
+/// Holds what was written against its checksums and the manifest, before it is named.
+fn read_back(dir: &dyn Directory, database: Uuid, new: &SegmentEntry, applied: Lsn) -> Result<()> {
+    check_sections(&open_segment(dir, database, new)?, |_| true)?;
+    OpenFiles::new(dir, database, IoMode::Pread).handle(new, Lsn(0), applied)?.rooms().map(drop)
+}
+
+fn publish(dir: &dyn Directory, files: &Files, publisher: &mut Publisher, state: &State, manifest: &Manifest) -> Result<()> {
+    let manifest_number = files.next_number();
+    let written = write_manifest(dir, manifest_number, state.view.chosen.database, manifest);
+    let synced = written.and_then(|w| dir.sync().map(|()| w).map_err(|e| Error::io("syncing the database directory", e)));
+    let (manifest_length, manifest_crc) = match synced {
+        Ok(written) => written,
+        Err(e) => {
+            let _ = dir.unlink(&FileName::Manifest(manifest_number).to_string());
+            return Err(e);
+        }
+    };
+    let head = HeadState { manifest_number, manifest_length, manifest_crc, ..publisher.current().clone() };
+    publisher.publish(&head).map(drop).map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}. Open the database again")))
+}

@@ -1,0 +1,149 @@
+//! What can be saved of a database that is damaged, also when `open` refuses it; and a ledger of what cannot.
+//!
+//! The newest manifest that can be believed gives the collections and segments; of each segment every row counts whose blocks pass their
+//! checksums; then every log record that can be proved is applied, in the order of lsns. Derived sections are never read. Of an undamaged
+//! database the result is its content, and the ledger is empty.
+//!
+//! What this room never does: write, map a file, believe a byte that no checksum vouches for, or leave a loss unsaid.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `mod.rs` | [`Salvage`]: the survey, and the documents that it found |
+//! | `state.rs` | which manifest |
+//! | `segment.rs` | what is left of a segment |
+//! | `orphans.rs` | segments, when no manifest is left |
+//! | `log.rs` | which records |
+//! | `collect.rs` | which rows live |
+//! | `ledger.rs` | [`Loss`] |
+
+mod collect;
+mod ledger;
+mod log;
+mod orphans;
+mod segment;
+mod state;
+
+pub use ledger::{Loss, LossKind};
+
+use crate::document::StoredDocument;
+use crate::error::{Error, Result};
+use crate::io::names::LOCK;
+use crate::io::{Directory, LockMode};
+use crate::options::Schema;
+use collect::{Collector, Gathered, Place};
+use roaring::RoaringBitmap;
+use segment::OpenSegment;
+use std::collections::BTreeMap;
+
+/// What was found in a directory.
+#[derive(Debug)]
+pub struct Salvage {
+    collections: Vec<Gathered>,
+    segments: Vec<OpenSegment>,
+    ledger: Vec<Loss>,
+}
+
+/// A collection that can be saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SalvagedCollection {
+    /// Its name, or one that was made up; then the ledger says so.
+    pub name: String,
+    /// Its schema.
+    pub schema: Schema,
+    /// Documents that can be saved.
+    pub documents: u64,
+}
+
+impl Salvage {
+    /// Reads everything, and nothing twice in vain. O(bytes) time; memory for the ids of all documents and for the logs.
+    ///
+    /// # Errors
+    /// `NotFound` when the directory holds no file of a database; `Locked` when a writer has it open; `UnsupportedVersion` when a newer version
+    /// wrote it. Damage is no error: it is in the ledger.
+    pub fn survey(dir: &dyn Directory) -> Result<Salvage> {
+        let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
+        if !present.iter().any(|name| crate::io::names::FileName::parse(name).is_some()) {
+            return Err(Error::NotFound(format!("a file of a database in {}; there is nothing to salvage", dir.describe())));
+        }
+        // Shared, so that it needs no right to write: a writer's lock excludes it, another salvage does not.
+        let lock = dir.try_lock(LOCK, LockMode::Shared);
+        if matches!(lock, Ok(None)) {
+            return Err(Error::Locked(format!("a writer has {} open; close it there first", dir.describe())));
+        }
+        let mut ledger = Vec::new();
+        let start = state::choose(dir, &present, &mut ledger)?;
+        let records = log::records(dir, &present, &start, &mut ledger)?;
+        let database = start.database.unwrap_or_default();
+        let mut collector = Collector { dir, database, collections: BTreeMap::new(), segments: Vec::new(), ledger: &mut ledger };
+        for collection in &start.manifest.collections {
+            collector.collection(collection)?;
+        }
+        if !start.found {
+            for orphan in orphans::find(dir, &present, &records)? {
+                collector.orphan(&orphan)?;
+            }
+        }
+        for (lsn, record) in records {
+            collector.record(lsn, record)?;
+        }
+        let (collections, segments) = collector.finish();
+        Ok(Salvage { collections, segments, ledger })
+    }
+
+    /// What is lost; empty when nothing is.
+    pub fn ledger(&self) -> &[Loss] {
+        &self.ledger
+    }
+
+    /// The collections that can be saved, in the order of their names.
+    pub fn collections(&self) -> Vec<SalvagedCollection> {
+        let one = |c: &Gathered| SalvagedCollection { name: c.name.clone(), schema: c.schema.clone(), documents: c.rows.len() as u64 };
+        self.collections.iter().map(one).collect()
+    }
+
+    /// Hands every document of the collection `index` to `each`, in the order in which they were stored.
+    pub fn documents(&self, index: usize, mut each: impl FnMut(StoredDocument) -> Result<()>) -> Result<()> {
+        let Some(collection) = self.collections.get(index) else { return Ok(()) };
+        let mut rows = collection.rows.values().peekable();
+        while let Some(row) = rows.next() {
+            let (mut of, mut vectors) = (RoaringBitmap::new(), RoaringBitmap::new());
+            let here = match &row.place {
+                Place::Log(document) => {
+                    each(StoredDocument::clone(document))?;
+                    continue;
+                }
+                Place::Segment { segment, row, vector } => {
+                    of.insert(*row);
+                    if *vector {
+                        vectors.insert(*row);
+                    }
+                    *segment
+                }
+            };
+            // A segment is read once for all its rows that follow each other.
+            while let Some(Place::Segment { segment, row, vector }) = rows.peek().map(|r| &r.place)
+                && *segment == here
+            {
+                of.insert(*row);
+                if *vector {
+                    vectors.insert(*row);
+                }
+                rows.next();
+            }
+            let mut given = 0;
+            self.segments[here].rows(|found| {
+                let Some(mut document) = found.document.ok().filter(|_| of.contains(found.row)) else { return Ok(()) };
+                if !vectors.contains(found.row) {
+                    document.vector = None;
+                }
+                given += 1;
+                each(document)
+            })?;
+            if given != of.len() {
+                let what = format!("{} rows of a segment could be read a moment ago, {given} can be now", of.len());
+                return Err(Error::corrupt("the directory to be salvaged", 0, what));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! A database with everything, and edits of it after which every checksum holds again.
+
+use std::sync::Arc;
+use triune::format::checksum::crc32;
+use triune::format::head::{HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use triune::format::manifest::{Manifest, SegmentEntry, decode_manifest, encode_manifest};
+use triune::format::segment::{BLOCK_BYTES, SectionEntry, SectionKind, SegmentFooter, decode_table, encode_table};
+use triune::io::SimDirectory;
+use triune::io::names::FileName;
+use triune::{Database, Document, Entity, Metadata, Options, Relation, Schema};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U32;
+
+/// A database that checkpoints and merges only when it is told to.
+pub fn options() -> Options {
+    Options { background: false, ..Options::default() }
+}
+
+pub fn doc(id: &str, text: &str) -> Document {
+    Document::new(id).text(text)
+}
+
+fn document(i: usize, round: usize) -> Document {
+    let text = format!("Common Words and Alpha Beta, number{} item{i} of Round {round} {}", i % 7, "tok ".repeat(i % 4));
+    let mut d = doc(&format!("doc {i}"), &text);
+    d = d.metadata(Metadata::from_json(format!(r#"{{"n":{i},"tag":"t{}","deep":{{"x":[1,"a",null]}}}}"#, i % 5)).unwrap());
+    if !i.is_multiple_of(3) {
+        d = d.vector([i as f32, round as f32, 0.5, -1.0]);
+    }
+    if i.is_multiple_of(2) {
+        d = d.source(format!("source {}", i % 10));
+    }
+    if i.is_multiple_of(10) {
+        let entity = |name: &str| Entity { name: name.into(), kind: Some("thing".into()), mentions: 2 };
+        d.entities = Some(vec![entity("Alpha Beta"), entity("ALPHA BETA"), entity(&format!("E{i}"))]);
+        let relation = |source: &str, target: &str, weight: f64| Relation {
+            source: source.into(),
+            target: target.into(),
+            kind: Some("beside".into()),
+            description: None,
+            weight,
+        };
+        d.relations = Some(vec![relation("alpha beta", &format!("E{i}"), 0.1), relation("Self", "Self", 2.0)]);
+    }
+    d
+}
+
+/// Two collections; in `main` a segment of 300 rows, some of them dead, one of 40, and commits that only the log has.
+pub fn rich() -> (SimDirectory, Database) {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.create_collection("other", Schema::default()).unwrap();
+    let mut first: Vec<Document> = (0..299).map(|i| document(i, 0)).collect();
+    first.push(doc("long", &format!("{} short", "x".repeat(3000))));
+    db.put("main", first).unwrap();
+    db.checkpoint().unwrap();
+    db.put("main", (0..40).map(|i| document(i * 3, 1)).collect()).unwrap();
+    // Seqs with gaps between them.
+    for i in 0..3 {
+        db.put("main", vec![doc(&format!("gap {i}"), "between")]).unwrap();
+        db.put("other", vec![doc(&format!("y {i}"), "between")]).unwrap();
+    }
+    db.put("other", vec![doc("x", "Other Text").metadata(Metadata::from_json(r#"{"k":1}"#).unwrap())]).unwrap();
+    db.delete("main", vec!["doc 100".into(), "doc 250".into()]).unwrap();
+    db.checkpoint().unwrap();
+    db.put("main", vec![doc("logged", "Only in the Log"), document(9, 2)]).unwrap();
+    db.delete("main", vec!["doc 101".into()]).unwrap();
+    (disk, db)
+}
+
+/// The bytes of a database that nobody has open.
+pub struct Image {
+    pub disk: SimDirectory,
+}
+
+impl Image {
+    pub fn of_rich() -> Image {
+        let (disk, db) = rich();
+        drop(db);
+        Image { disk: disk.after_kill() }
+    }
+
+    pub fn head(&self) -> HeadState {
+        slots(&self.disk).into_iter().flatten().max_by_key(|state| state.generation).unwrap()
+    }
+
+    pub fn manifest(&self) -> Manifest {
+        let name = FileName::Manifest(self.head().manifest_number).to_string();
+        decode_manifest(&self.disk.read_file(&name).unwrap()).unwrap().1
+    }
+
+    pub fn log(&self) -> String {
+        FileName::Wal(self.head().wal_sequence).to_string()
+    }
+
+    /// The segments of all collections, in the order of the manifest.
+    pub fn segments(&self) -> Vec<SegmentEntry> {
+        self.manifest().collections.into_iter().flat_map(|c| c.segments).collect()
+    }
+
+    pub fn sections(&self, segment: &SegmentEntry) -> Vec<SectionEntry> {
+        let bytes = self.segment_bytes(segment);
+        let (_, table) = frame(&bytes);
+        table
+    }
+
+    pub fn footer(&self, segment: &SegmentEntry) -> SegmentFooter {
+        frame(&self.segment_bytes(segment)).0
+    }
+
+    fn segment_bytes(&self, segment: &SegmentEntry) -> Vec<u8> {
+        let file = self.disk.read_file(&FileName::Segments(segment.file).to_string()).unwrap();
+        file[segment.offset as usize..(segment.offset + segment.length) as usize].to_vec()
+    }
+
+    /// A copy with another manifest.
+    pub fn with_manifest(&self, edit: impl FnOnce(&mut Manifest)) -> SimDirectory {
+        let disk = self.disk.after_kill();
+        let mut manifest = self.manifest();
+        edit(&mut manifest);
+        put_manifest(&disk, &self.head(), &manifest);
+        disk
+    }
+
+    /// A copy in which a segment's section has other bytes, as many.
+    pub fn with_section(&self, segment: usize, kind: SectionKind, edit: impl FnOnce(&mut [u8])) -> SimDirectory {
+        let bytes = |bytes: &mut Vec<u8>, table: &mut Vec<SectionEntry>| {
+            let entry = table.iter().find(|e| e.kind.get() == kind as u16).unwrap();
+            let from = entry.offset.get() as usize;
+            edit(&mut bytes[from..from + entry.length.get() as usize]);
+        };
+        self.with_segment(segment, bytes)
+    }
+
+    /// A copy in which a segment has other bytes, as many, or another table.
+    pub fn with_segment(&self, segment: usize, edit: impl FnOnce(&mut Vec<u8>, &mut Vec<SectionEntry>)) -> SimDirectory {
+        let disk = self.disk.after_kill();
+        let entry = &self.segments()[segment];
+        let mut bytes = self.segment_bytes(entry);
+        let (footer, mut table) = frame(&bytes);
+        edit(&mut bytes, &mut table);
+        for e in &mut table {
+            let (from, length) = (e.offset.get() as usize, e.length.get() as usize);
+            let crcs: Vec<u8> = bytes[from..from + length].chunks(BLOCK_BYTES).flat_map(|block| crc32(block).to_le_bytes()).collect();
+            e.crcs_crc = U32::new(crc32(&crcs));
+            let at = e.crcs_offset.get() as usize;
+            bytes[at..at + crcs.len()].copy_from_slice(&crcs);
+        }
+        let encoded = encode_table(&table);
+        for at in [footer.table_offset.get() as usize, footer.table_copy_offset.get() as usize] {
+            bytes[at..at + encoded.len()].copy_from_slice(&encoded);
+        }
+        let footer = SegmentFooter { table_crc: U32::new(crc32(&encoded)), ..footer }.sealed();
+        let end = bytes.len();
+        bytes[end - 64..].copy_from_slice(footer.as_bytes());
+        let name = FileName::Segments(entry.file).to_string();
+        let mut file = disk.read_file(&name).unwrap();
+        file[entry.offset as usize..(entry.offset + entry.length) as usize].copy_from_slice(&bytes);
+        disk.write_file(&name, file);
+        let mut manifest = self.manifest();
+        let named = manifest.collections.iter_mut().flat_map(|c| &mut c.segments).nth(segment).unwrap();
+        named.crc = footer.crc.get();
+        put_manifest(&disk, &self.head(), &manifest);
+        disk
+    }
+}
+
+fn frame(bytes: &[u8]) -> (SegmentFooter, Vec<SectionEntry>) {
+    let footer = SegmentFooter::decode(&bytes[bytes.len() - 64..]).unwrap();
+    let from = footer.table_offset.get() as usize;
+    let table = &bytes[from..from + footer.sections.get() as usize * 64];
+    (footer, decode_table(table, footer.table_crc.get(), bytes.len() as u64).unwrap())
+}
+
+fn slots(disk: &SimDirectory) -> [Option<HeadState>; 2] {
+    let bytes = disk.read_file("HEAD").unwrap();
+    [0, 1].map(|i| HeadSlot::decode(&bytes[i * HEAD_SLOT_BYTES..(i + 1) * HEAD_SLOT_BYTES]).ok().and_then(|slot| slot.understand().ok()))
+}
+
+/// Writes the manifest in the place of the one that HEAD names, and both slots.
+fn put_manifest(disk: &SimDirectory, head: &HeadState, manifest: &Manifest) {
+    let bytes = encode_manifest(head.manifest_number, head.database, manifest);
+    disk.write_file(&FileName::Manifest(head.manifest_number).to_string(), bytes.clone());
+    let slot = |generation| {
+        let state = HeadState {
+            generation,
+            manifest_length: bytes.len() as u64,
+            manifest_crc: crc32(&bytes),
+            applied_lsn: manifest.applied_lsn,
+            ..head.clone()
+        };
+        HeadSlot::encode(&state, 0).as_bytes().to_vec()
+    };
+    disk.write_file("HEAD", [slot(head.generation), slot(head.generation.next())].concat());
+}

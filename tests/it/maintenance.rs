@@ -1,0 +1,19 @@
+//! Dumps, backups, repairs: what they keep, what they refuse, and what a crash in the middle of them leaves.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `fixture.rs` | a small database with everything odd in it, and dumps of one |
+//! | `dumping.rs` | dump and restore |
+//! | `backing_up.rs` | backup |
+//! | `rebuilding.rs` | rebuild |
+//! | `salvaging.rs` | salvage |
+//! | `upgrading.rs` | upgrade |
+//! | `sections.rs` | where sections stand |
+
+mod backing_up;
+mod dumping;
+mod fixture;
+mod rebuilding;
+mod salvaging;
+mod sections;
+mod upgrading;

@@ -1,0 +1,138 @@
+//! Rebuild: derived sections anew, nothing lost, nothing changed when that is impossible.
+
+use super::backing_up::{assert_sound, with_landed_batches};
+use super::fixture::{copy, dump_of, dump_of_disk, fixture, open, options};
+use super::sections::{flip, sections_of};
+use std::sync::Arc;
+use triune::io::SimDirectory;
+use triune::io::sim::CrashMode;
+use triune::maintenance::{RebuildReport, rebuild_directory};
+use triune::{Database, ErrorCode, Mode, Result, Search};
+
+fn rebuild(disk: &SimDirectory, collection: Option<&str>) -> Result<RebuildReport> {
+    rebuild_directory(Arc::new(disk.clone()), options(), collection)
+}
+
+fn closed() -> SimDirectory {
+    let (disk, db) = fixture();
+    db.close().unwrap();
+    disk
+}
+
+/// What every retriever answers, and what is counted.
+fn answers(disk: &SimDirectory) -> Vec<String> {
+    let db = Database::open_read_only_with(Arc::new(disk.clone()), options()).unwrap();
+    let main = db.snapshot().collection("main").unwrap();
+    let mut said =
+        vec![format!("{:?}", triune::CollectionStats { segments: 0, ..main.stats().unwrap() }), format!("{:?}", main.sources().unwrap())];
+    for (mode, query, vector) in [
+        (Mode::Text, "torn tail number3 replaced", None),
+        (Mode::Vector, "", Some(vec![2.0, 0.3, -1.0])),
+        (Mode::Graph, "RAG Torn Tail", None),
+    ] {
+        let search = Search { mode, query: Some(query.into()), vector, k: 50, ..Search::default() };
+        let hits = main.search(&search).unwrap().hits;
+        assert!(!hits.is_empty(), "{query}");
+        said.push(format!("{:?}", hits.iter().map(|h| (&h.id, h.score.to_bits())).collect::<Vec<_>>()));
+    }
+    said.push(format!("{:?}", main.get("p33").unwrap().map(|d| d.text)));
+    said
+}
+
+#[test]
+fn derived_sections_are_rebuilt_whatever_became_of_them() {
+    let (open_disk, db) = fixture();
+    drop(db);
+    for disk in [closed(), open_disk.after_kill()] {
+        let (text, said) = (dump_of_disk(&disk), answers(&disk));
+        let derived: Vec<_> = sections_of(&disk).into_iter().filter(|s| s.derived).collect();
+        assert!(derived.len() >= 15, "{}", derived.len());
+        // One by one, and at last all of them at once.
+        for damaged in derived.chunks(1).chain([derived.as_slice()]) {
+            let disk = copy(&disk);
+            for section in damaged {
+                for at in [0, section.length / 2, section.length - 1] {
+                    flip(&disk, &section.file, section.start + at);
+                }
+            }
+            let report = rebuild(&disk, None).unwrap();
+            assert!(report.segments >= 2 && report.rows > 50, "{report:?}");
+            assert_eq!(dump_of_disk(&disk), text, "section {}", damaged[0].kind);
+            assert_eq!(answers(&disk), said, "section {}", damaged[0].kind);
+            assert_sound(&disk);
+        }
+    }
+}
+
+#[test]
+fn one_collection_is_rebuilt_and_the_log_is_brought_in() {
+    for (disk, db) in [fixture(), with_landed_batches()] {
+        let text = dump_of(&db);
+        assert_eq!(rebuild(&disk, None).unwrap_err().code(), ErrorCode::Locked);
+        drop(db);
+        let killed = copy(&disk.after_kill());
+        let report = rebuild(&killed, Some("main")).unwrap();
+        assert!(report.segments >= 2, "{report:?}");
+        assert_eq!(dump_of_disk(&killed), text);
+        assert_sound(&killed);
+        assert_eq!(open(&killed).recovery().replayed_commits, 0);
+        let error = rebuild(&killed, Some("absent")).unwrap_err();
+        assert!(error.code() == ErrorCode::NotFound && dump_of_disk(&killed) == text, "{error}");
+    }
+    let nothing = rebuild(&SimDirectory::new(), None).unwrap_err();
+    assert_eq!(nothing.code(), ErrorCode::NotFound);
+}
+
+#[test]
+fn damage_to_what_cannot_be_rebuilt_is_refused_and_nothing_is_changed() {
+    let disk = closed();
+    let mut refused = 0;
+    let primary: Vec<(String, u64)> =
+        sections_of(&disk).into_iter().filter(|s| !s.derived).map(|s| (s.file, s.start + s.length / 2)).collect();
+    let tombstones = disk.file_names().into_iter().find(|n| n.starts_with("d-")).map(|n| (n, 100));
+    for (file, at) in primary.into_iter().chain(tombstones) {
+        let damaged = copy(&disk);
+        flip(&damaged, &file, at);
+        let before = damaged.image_hash();
+        let error = rebuild(&damaged, None).unwrap_err();
+        assert!(error.code() == ErrorCode::Corrupt && error.to_string().contains(&file), "{error}");
+        assert!(error.to_string().contains("triune salvage"), "{error}");
+        assert_eq!(damaged.image_hash(), before, "{file}");
+        refused += 1;
+    }
+    assert!(refused >= 9, "{refused}");
+}
+
+#[test]
+fn a_rebuild_cut_short_anywhere_leaves_the_old_state_or_the_new_one() {
+    let disk = copy(&closed());
+    let text = dump_of_disk(&disk);
+    let whole = copy(&disk);
+    rebuild(&whole, None).unwrap();
+    for n in 0..whole.operations() {
+        let cut = copy(&disk);
+        cut.crash_at(n, CrashMode::During);
+        if rebuild(&cut, None).is_ok() {
+            continue;
+        }
+        for image in cut.survivor_images(6).chain([cut.after_kill()]) {
+            let db = open(&image);
+            assert_eq!(dump_of(&db), text, "operation {n}");
+            db.compact().unwrap();
+            db.close().unwrap();
+            assert_eq!(dump_of_disk(&image), text, "operation {n}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_lock_is_made_again() {
+    let disk = closed();
+    let before = dump_of_disk(&disk);
+    triune::io::Directory::unlink(&disk, "LOCK").unwrap();
+    assert_eq!(Database::open_with(Arc::new(disk.clone()), options()).unwrap_err().code(), ErrorCode::Corrupt);
+    rebuild(&disk, None).unwrap();
+    assert_eq!(dump_of_disk(&disk), before);
+    open(&disk).close().unwrap();
+    assert_sound(&disk);
+}

@@ -1,0 +1,159 @@
+//! Files whose checksums fit and whose contents do not: what a bug or a misdirected repair writes, rather than a disk.
+
+use crate::recovery::oracle::options;
+use std::sync::Arc;
+use triune::format::head::{HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use triune::format::manifest::{Manifest, decode_manifest, encode_manifest};
+use triune::format::sabotage::{Rule, with_broken};
+use triune::io::sim::SimDirectory;
+use triune::{Database, Document, Entity, ErrorCode, IoMode, Metadata, Options, Relation, Schema};
+use zerocopy::IntoBytes;
+
+/// A closed database with every kind of content, and what it answers.
+fn closed() -> SimDirectory {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("a", Schema::default()).unwrap();
+    let document = |i: usize| {
+        let document = Document::new(format!("d{i}")).text(format!("common word{} at Hub Town", i % 5)).vector(vec![i as f32, 1.0, 0.5]);
+        let document = document.source(format!("s{}", i % 3)).metadata(Metadata::from_json(format!(r#"{{"n": {i}}}"#)).unwrap());
+        if i.is_multiple_of(2) { document } else { document.entities([Entity::new("Hub")]).relations([Relation::new("Hub", "Town")]) }
+    };
+    db.put("a", (0..40).map(document).collect()).unwrap();
+    db.checkpoint().unwrap();
+    db.delete("a", vec!["d3".into(), "d4".into()]).unwrap();
+    db.close().unwrap();
+    let copy = SimDirectory::new();
+    disk.file_names().iter().for_each(|name| copy.write_file(name, disk.read_file(name).unwrap()));
+    copy
+}
+
+fn manifest_name(disk: &SimDirectory) -> String {
+    disk.file_names().into_iter().find(|name| name.ends_with(".manifest")).unwrap()
+}
+
+/// Puts another manifest in the place of the one that is there, with every checksum that covers it.
+fn forge(disk: &SimDirectory, change: impl FnOnce(&mut Manifest)) {
+    let name = manifest_name(disk);
+    let (header, mut manifest) = decode_manifest(&disk.read_file(&name).unwrap()).unwrap();
+    change(&mut manifest);
+    let bytes = encode_manifest(header.number.get(), triune::Uuid(header.database), &manifest);
+    let head = disk.read_file("HEAD").unwrap();
+    let forged = head.chunks(HEAD_SLOT_BYTES).flat_map(|slot| {
+        let state = HeadSlot::decode(slot).unwrap().understand().unwrap();
+        let (manifest_length, manifest_crc) = (bytes.len() as u64, triune::format::checksum::crc32(&bytes));
+        HeadSlot::encode(&HeadState { manifest_length, manifest_crc, ..state }, 0).as_bytes().to_vec()
+    });
+    disk.write_file("HEAD", forged.collect::<Vec<u8>>());
+    disk.write_file(&name, bytes);
+}
+
+/// Everything that one can ask, as one string.
+fn answers(db: &Database) -> triune::Result<String> {
+    let mut said = String::new();
+    for name in db.snapshot().collections() {
+        let c = db.snapshot().collection(&name)?;
+        let all = c.scan().with_vectors(true).collect::<triune::Result<Vec<_>>>()?;
+        let ids = |hits: Vec<triune::ranking::Scored>| hits.iter().map(|h| c.id_of(h)).collect::<triune::Result<Vec<_>>>();
+        let texts = ids(c.best_texts("common word1", None, None, 100)?)?;
+        let vector: Vec<f32> = (0..c.schema().dimension.unwrap_or(3)).map(|i| if i == 0 { 1.0 } else { 0.0 }).collect();
+        let near = ids(c.nearest(&vector, None, 100)?)?;
+        let graph = (c.entity("hub town")?, c.neighbours("hub")?, c.pagerank(&[])?);
+        said += &format!("{name} {} {all:?} {texts:?} {near:?} {graph:?} {:?} {:?}\n", c.count(), c.sources()?, c.stats()?);
+    }
+    Ok(said)
+}
+
+fn asked(disk: &SimDirectory) -> triune::Result<String> {
+    Database::open_read_only_with(Arc::new(disk.snapshot()), options()).and_then(|db| answers(&db))
+}
+
+/// chroma #6949: metadata that lacked the dimension crashed the loader, or was put aside for a fresh, empty index.
+#[test]
+fn a_catalog_that_contradicts_its_segments_is_an_error_and_never_an_empty_collection() {
+    type Forgery = (&'static str, fn(&mut Manifest));
+    let forgeries: [Forgery; 12] = [
+        ("no dimension", |m| m.collections[0].schema.dimension = None),
+        ("another dimension", |m| m.collections[0].schema.dimension = Some(4)),
+        ("no documents", |m| m.collections[0].documents = 0),
+        ("one document more", |m| m.collections[0].documents += 1),
+        ("more vectors than documents", |m| m.collections[0].vectors = 1000),
+        ("more tokens than there are", |m| m.collections[0].tokens += 100_000),
+        ("no segments", |m| m.collections[0].segments.clear()),
+        ("fewer rows", |m| m.collections[0].segments[0].rows -= 1),
+        ("more rows", |m| m.collections[0].segments[0].rows += 1),
+        ("another place", |m| m.collections[0].segments[0].offset += 64),
+        ("another length", |m| m.collections[0].segments[0].length -= 64),
+        ("fewer dead rows", |m| m.collections[0].segments[0].tombstones = None),
+    ];
+    let sound = closed();
+    forge(&sound, |_| {});
+    let expected = asked(&sound).unwrap();
+    for (what, change) in forgeries {
+        let disk = sound.snapshot();
+        forge(&disk, change);
+        match asked(&disk) {
+            // A search with the dimension that the catalog claims is refused, with both values.
+            Err(e) => assert!(matches!(e.code(), ErrorCode::Corrupt | ErrorCode::SchemaMismatch), "{what}: {e}"),
+            Ok(answer) => assert!(answer == expected, "{what}: it opens, and answers otherwise"),
+        }
+    }
+}
+
+/// chroma #7510 (hnswlib PR 47), hnswlib #673, redb #1332: a count or link inside an index that nobody had checked sent reads and writes
+/// anywhere. Here every checksum of the segments is ignored, as if it fitted, and every byte is changed.
+#[test]
+fn a_length_or_link_that_lies_ends_no_process_and_grows_no_file() {
+    let sound = closed();
+    let segments: Vec<String> = sound.file_names().into_iter().filter(|n| n.ends_with(".segments") || n.ends_with(".tombstones")).collect();
+    let rule = Rule::Checksums(&["block", "block checksums", "section table", "body", "envelope", "envelope in the manifest"]);
+    let step = if std::env::var("TRIUNE_SWEEP").is_ok_and(|v| v == "full") { 1 } else { 5 };
+    let mut cases = 0;
+    for name in &segments {
+        let bytes = sound.read_file(name).unwrap();
+        for (i, at) in (0..bytes.len()).step_by(step).enumerate() {
+            let disk = sound.snapshot();
+            let mut forged = bytes.clone();
+            forged[at] = [forged[at] ^ 0x01, forged[at] ^ 0x80, 0xff][i % 3];
+            disk.write_file(name, forged);
+            let before = disk.image_hash();
+            with_broken(Some(rule), || {
+                if let Err(e) = asked(&disk) {
+                    assert!(matches!(e.code(), ErrorCode::Corrupt | ErrorCode::UnsupportedVersion), "{name} byte {at}: {e}");
+                }
+            });
+            assert!(disk.image_hash() == before && disk.used() == sound.used(), "{name} byte {at}: something was written");
+            cases += 1;
+        }
+    }
+    assert!(cases > 1000, "{cases}");
+}
+
+/// redb #515 (PR 516): beyond 4 GB another place was read and written.
+#[test]
+fn a_segment_beyond_four_gibibytes_is_read_where_it_stands() {
+    let sound = closed();
+    let expected = asked(&sound).unwrap();
+    let far = sound.snapshot();
+    let scratch = tempfile::tempdir().unwrap();
+    let shift = (5u64 << 30) + (1 << 31);
+    let mut moved = None;
+    forge(&far, |m| {
+        for segment in &mut m.collections[0].segments {
+            segment.offset += shift;
+            moved = Some(segment.file);
+        }
+    });
+    let moved = triune::io::names::FileName::Segments(moved.unwrap()).to_string();
+    for name in far.file_names() {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::File::create(scratch.path().join(&name)).unwrap();
+        let at = if name == moved { shift } else { 0 };
+        file.write_all_at(&far.read_file(&name).unwrap(), at).unwrap();
+    }
+    for io_mode in [IoMode::Mmap, IoMode::Pread] {
+        let dir = Arc::new(triune::io::FsDirectory::open(scratch.path()).unwrap());
+        let db = Database::open_read_only_with(dir, Options { io_mode, ..options() }).unwrap();
+        assert!(answers(&db).unwrap() == expected, "{io_mode:?}");
+    }
+}

@@ -1,0 +1,60 @@
+//! `triune dump`: the content as text, to stdout or to a new file.
+
+use crate::args::DumpArgs;
+use crate::output::{Counted, Failure, Out, Outcome, note};
+use std::fs::{File, remove_file};
+use std::io::{BufWriter, ErrorKind};
+use std::path::Path;
+use triune::maintenance::{DumpReport, dump};
+use triune::{Error, ErrorCode, Snapshot};
+
+pub(crate) fn run(args: &DumpArgs, out: &mut Out) -> Outcome<()> {
+    let database = super::open_for_reading(&args.database)?;
+    let snapshot = database.snapshot();
+    let names = (!args.collection.is_empty()).then_some(args.collection.as_slice());
+    let Some(path) = &args.out else {
+        return match dump(&snapshot, names, out.writer()) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
+            result => Ok(result.map(drop)?),
+        };
+    };
+    let report = to_file(&snapshot, names, path)?;
+    if out.json() {
+        return out.object(&serde_json::json!({
+            "collections": report.collections, "documents": report.documents, "bytes": report.bytes, "sha256": report.sha256
+        }));
+    }
+    note(format_args!(
+        "dumped {} in {} to {}",
+        Counted(report.documents, "document"),
+        Counted(report.collections, "collection"),
+        path.display()
+    ));
+    Ok(())
+}
+
+/// Writes a new file and syncs it; a part of a dump is removed again.
+fn to_file(snapshot: &Snapshot, names: Option<&[String]>, path: &Path) -> Outcome<DumpReport> {
+    if let Some(database) = triune::io::database_above(path) {
+        let message =
+            format!("{} lies inside the database {}; nothing was written. Name a file beside it", path.display(), database.display());
+        return Err(Failure::Refused { code: ErrorCode::InvalidArgument, message });
+    }
+    let file = File::create_new(path).map_err(|e| {
+        if e.kind() == ErrorKind::AlreadyExists {
+            let message = format!("{} exists; nothing was written. Name a new file", path.display());
+            return Failure::Refused { code: ErrorCode::AlreadyExists, message };
+        }
+        Failure::file(path.display(), &e)
+    })?;
+    let written = dump(snapshot, names, BufWriter::with_capacity(1 << 20, &file));
+    let written = written.and_then(|report| match file.sync_all() {
+        Ok(()) => Ok(report),
+        Err(e) => Err(Error::io(format!("syncing {}", path.display()), e)),
+    });
+    written.map_err(|error| {
+        // Half a dump is none; should removing it fail, it lacks its trailer.
+        let _ = remove_file(path);
+        error.into()
+    })
+}
