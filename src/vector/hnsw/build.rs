@@ -4,7 +4,7 @@
 //! and is compared with the earlier points of its batch one by one. Then all links are set, target by target. No lock is held, nobody sees a
 //! half-linked point, and nothing depends on which thread did what.
 
-use super::graph::{Graph, Links, set_row};
+use super::graph::{Graph, set_row};
 use super::reach;
 use super::search::Scratch;
 use super::select::Selector;
@@ -37,15 +37,15 @@ impl Default for BuildOptions {
 
 /// Builds the graph of all points of a space; `None` when `stop` was set meanwhile. `progress` is told how many points are in.
 pub fn build<S: Space>(space: &S, options: &BuildOptions, stop: &AtomicBool, mut progress: impl FnMut(usize)) -> Option<Graph> {
-    let levels: Vec<u8> = (0..space.len() as u32).map(|point| level(point, options.m)).collect();
+    let levels: Vec<u8> = (0..space.points() as u32).map(|point| level(point, options.m)).collect();
     let mut graph = Graph::new(options.m, levels);
     let mut workers: Vec<Worker<S>> = (0..options.threads.max(1)).map(|_| Worker::default()).collect();
     let mut begin = 0;
-    while begin < space.len() {
+    while begin < space.points() {
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        let end = space.len().min(begin + begin.clamp(1, BATCH_MAX));
+        let end = space.points().min(begin + begin.clamp(1, BATCH_MAX));
         let plans = plan_batch(space, &graph, options, begin..end, &mut workers);
         link_batch(space, &mut graph, &plans, &mut workers);
         let highest = (begin..end).max_by_key(|&p| (graph.levels[p], std::cmp::Reverse(p)));

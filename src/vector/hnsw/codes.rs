@@ -74,7 +74,7 @@ fn encode(centre: &[f32], vector: &[f32], code: &mut [u8]) {
 impl Space for CodeSpace {
     type Query = CodeQuery;
 
-    fn len(&self) -> usize {
+    fn points(&self) -> usize {
         self.len
     }
 

@@ -24,7 +24,7 @@ impl<'a> FloatSpace<'a> {
 impl Space for FloatSpace<'_> {
     type Query = Vec<f32>;
 
-    fn len(&self) -> usize {
+    fn points(&self) -> usize {
         self.rows.len() / self.dimension
     }
 

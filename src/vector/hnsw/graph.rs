@@ -6,7 +6,7 @@ pub const NONE: u32 = u32::MAX;
 /// The links of a hierarchical graph, level by level. A row ends at the first [`NONE`].
 pub trait Links {
     /// How many points there are.
-    fn len(&self) -> usize;
+    fn points(&self) -> usize;
     /// Where searches begin, and the highest level; `None` without points.
     fn entry(&self) -> Option<(u32, usize)>;
     /// The neighbours of a point on a level that it has, padded.
@@ -92,7 +92,7 @@ impl Graph {
 }
 
 impl Links for Graph {
-    fn len(&self) -> usize {
+    fn points(&self) -> usize {
         self.levels.len()
     }
 

@@ -17,13 +17,13 @@ pub(super) fn connect<S: Space>(space: &S, graph: &mut Graph) -> usize {
     let mut added = 0;
     // Each pass links every island that is left; a pass that displaces links may cut others off, so there is a limit, far above what happens.
     for _ in 0..64 {
-        let mut reached = vec![false; graph.len()];
-        let mut incoming = vec![0u32; graph.len()];
+        let mut reached = vec![false; graph.points()];
+        let mut incoming = vec![0u32; graph.points()];
         flood(graph, entry, &mut reached, &mut incoming);
         if reached.iter().all(|&r| r) {
             break;
         }
-        for point in 0..graph.len() as u32 {
+        for point in 0..graph.points() as u32 {
             if reached[point as usize] {
                 continue;
             }

@@ -5,7 +5,7 @@
 /// An entry is the distance in its high half, as an integer of the same order, then the point, then whether it was expanded: one comparison of
 /// integers orders by distance, then by point.
 #[derive(Debug, Default)]
-pub struct Pool {
+pub(super) struct Pool {
     entries: Vec<u64>,
     capacity: usize,
     /// No entry before it is unexpanded.
@@ -16,7 +16,7 @@ const EXPANDED: u64 = 1;
 
 impl Pool {
     /// Empties the pool and says how many points it holds from now on, at least 1.
-    pub fn reset(&mut self, capacity: usize) {
+    pub(super) fn reset(&mut self, capacity: usize) {
         self.entries.clear();
         self.capacity = capacity.max(1);
         self.entries.reserve(self.capacity + 1);
@@ -25,13 +25,13 @@ impl Pool {
 
     /// Whether a point at this distance would be taken.
     #[inline]
-    pub fn admits(&self, distance: f32) -> bool {
+    pub(super) fn admits(&self, distance: f32) -> bool {
         self.entries.len() < self.capacity || self.entries.last().is_none_or(|&last| ordered(distance) <= (last >> 32) as u32)
     }
 
     /// Takes a point that is not here yet, if it is near enough. O(log capacity + what moves).
     #[inline]
-    pub fn insert(&mut self, distance: f32, point: u32) {
+    pub(super) fn insert(&mut self, distance: f32, point: u32) {
         let entry = u64::from(ordered(distance)) << 32 | u64::from(point) << 1;
         if self.entries.len() == self.capacity {
             if self.entries.last().is_some_and(|&last| entry >= last) {
@@ -46,7 +46,7 @@ impl Pool {
 
     /// The nearest point that was not expanded, which it is from now on.
     #[inline]
-    pub fn expand(&mut self) -> Option<u32> {
+    pub(super) fn expand(&mut self) -> Option<u32> {
         while let Some(entry) = self.entries.get_mut(self.cursor) {
             self.cursor += 1;
             if *entry & EXPANDED == 0 {
@@ -58,7 +58,7 @@ impl Pool {
     }
 
     /// The points with their distances, nearest first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (f32, u32)> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (f32, u32)> {
         self.entries.iter().map(|&entry| (distance(entry), point(entry)))
     }
 }
@@ -81,14 +81,14 @@ fn ordered(distance: f32) -> u32 {
 
 /// Which points were met: one bit each, and the words that are to be cleared.
 #[derive(Debug, Default)]
-pub struct Visited {
+pub(super) struct Visited {
     words: Vec<u64>,
     touched: Vec<u32>,
 }
 
 impl Visited {
     /// Forgets everything and makes room for `points`. O(what was met since the last time), once O(points).
-    pub fn reset(&mut self, points: usize) {
+    pub(super) fn reset(&mut self, points: usize) {
         self.touched.drain(..).for_each(|word| self.words[word as usize] = 0);
         if self.words.len() < points.div_ceil(64) {
             self.words.resize(points.div_ceil(64), 0);
@@ -97,7 +97,7 @@ impl Visited {
 
     /// Notes a point below what [`Visited::reset`] was told; whether it is met for the first time.
     #[inline]
-    pub fn insert(&mut self, point: u32) -> bool {
+    pub(super) fn insert(&mut self, point: u32) -> bool {
         let (index, bit) = (point / 64, 1u64 << (point % 64));
         let word = &mut self.words[index as usize];
         if *word & bit != 0 {

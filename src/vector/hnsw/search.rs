@@ -18,7 +18,7 @@ pub struct Scratch {
 impl Scratch {
     /// Walks from `starts` on one level; afterwards the pool holds the `ef` nearest points met. Links to points that do not exist are passed over.
     pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
-        self.visited.reset(links.len());
+        self.visited.reset(links.points());
         self.pool.reset(ef);
         self.survivors.clear();
         for &start in starts {
@@ -33,7 +33,7 @@ impl Scratch {
                 if link == NONE {
                     break;
                 }
-                if (link as usize) < links.len() && self.visited.insert(link) {
+                if (link as usize) < links.points() && self.visited.insert(link) {
                     self.survivors.push(link);
                 }
             }
@@ -62,7 +62,7 @@ impl Scratch {
         for level in (level + 1..=top).rev() {
             loop {
                 self.survivors.clear();
-                self.survivors.extend(links.row(level, point).iter().take_while(|l| **l != NONE).filter(|l| (**l as usize) < links.len()));
+                self.survivors.extend(links.row(level, point).iter().take_while(|l| **l != NONE).filter(|l| (**l as usize) < links.points()));
                 self.distances.resize(self.survivors.len(), 0.0);
                 space.distances(query, &self.survivors, &mut self.distances);
                 self.compared += self.survivors.len() as u64;

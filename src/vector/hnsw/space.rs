@@ -6,12 +6,12 @@ pub trait Space: Sync {
     type Query: Send + Default;
 
     /// How many points there are, at most 2^31.
-    fn len(&self) -> usize;
+    fn points(&self) -> usize;
 
     /// Prepares a point.
     fn query_of(&self, point: u32, query: &mut Self::Query);
 
-    /// The distance of each of `points` from the query. Points are below [`Space::len`].
+    /// The distance of each of `points` from the query. Points are below [`Space::points`].
     ///
     /// # Panics
     /// When `points` and `out` differ in length, or a point is none.

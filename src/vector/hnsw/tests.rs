@@ -73,7 +73,7 @@ fn every_point_can_be_reached_also_among_duplicates() {
     }
     let space = CodeSpace::of(&rows, dimension);
     let graph = build(&space, &BuildOptions { m: 8, ..Default::default() }, &AtomicBool::new(false), |_| {}).unwrap();
-    let mut reached = vec![false; graph.len()];
+    let mut reached = vec![false; graph.points()];
     let mut stack = vec![graph.entry().unwrap().0];
     while let Some(point) = stack.pop() {
         if !std::mem::replace(&mut reached[point as usize], true) {

@@ -94,3 +94,51 @@ pub fn negative_dots(query: &[f32], rows: &[f32], points: &[u32], out: &mut [f32
     assert!(points.iter().all(|&p| (p as usize) < rows_there), "every point has a row");
     (kernels().floats)(query, rows, points, out);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that look random, the same at every run.
+    fn noise(count: usize) -> impl Iterator<Item = u32> {
+        (0..count as u32).map(|i| (i + 1).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(40_503) >> 8)
+    }
+
+    #[test]
+    fn every_processor_gives_the_distances_of_plain_rust() {
+        for dimension in [1usize, 31, 32, 33, 100, 384, 1_000] {
+            let padded = dimension.next_multiple_of(BLOCK);
+            let stride = (padded + META_BYTES).next_multiple_of(ROW_ALIGN);
+            let mut bytes: Vec<u8> = noise(stride * 9).map(|n| (n % 128) as u8).collect();
+            bytes.chunks_exact_mut(stride).for_each(|row| set_meta(row, 0.5, -1.25));
+            let mut query = CodeQuery { bytes: noise(dimension).map(|n| (n % 255) as u8 as i8).collect(), ..CodeQuery::default() };
+            query.bytes.iter_mut().for_each(|b| *b = (*b).max(-127));
+            query.bytes.resize(padded, 0);
+            (query.factor, query.offset, query.base) = (-0.25, 77, 3.0);
+            let rows = CodeRows { bytes: &bytes, stride };
+            let points = [0, 8, 3, 3, 7, 1, 2];
+            let (mut fast, mut plain) = ([0.0; 7], [0.0; 7]);
+            code_distances(&query, rows, &points, &mut fast);
+            (portable::KERNELS.codes)(&query, rows, &points, &mut plain);
+            assert_eq!(fast, plain, "{dimension} codes: sums of integers are exact");
+            let floats: Vec<f32> = noise(dimension * 9).map(|n| (n % 2_001) as f32 / 1_000.0 - 1.0).collect();
+            negative_dots(&floats[..dimension], &floats, &points, &mut fast);
+            (portable::KERNELS.floats)(&floats[..dimension], &floats, &points, &mut plain);
+            let error = 4.0 * f32::EPSILON * dimension as f32;
+            assert!(fast.iter().zip(&plain).all(|(a, b)| (a - b).abs() <= error), "{dimension}: {fast:?}, {plain:?}");
+        }
+    }
+
+    #[test]
+    fn the_greatest_codes_and_bytes_do_not_overflow() {
+        let bytes = vec![127u8; 4_160];
+        for byte in [127, -127] {
+            let query = CodeQuery { bytes: vec![byte; 4_096], factor: 1.0, offset: 0, base: 0.0 };
+            let mut row = bytes.clone();
+            set_meta(&mut row, 1.0, 0.0);
+            let mut out = [0.0];
+            code_distances(&query, CodeRows { bytes: &row, stride: 4_160 }, &[0], &mut out);
+            assert_eq!(out[0], (127 * i32::from(byte) * 4_096) as f32);
+        }
+    }
+}
