@@ -3,7 +3,8 @@
 //! Vectors are stored as given, with the inverse norm beside each. Every score that anyone sees is computed here from the query and the
 //! stored vector alone, so one vector has the same score, to the bit, in the memtable, in any segment and on any processor.
 //!
-//! This room never decides what is alive (the caller's closure does), never orders results (`crate::ranking` does) and never approximates.
+//! This room never decides what is alive (the caller's closure does), never orders results (`crate::ranking` does) and never shows an approximate
+//! score: what a walk compares by only chooses what is scored.
 //!
 //! | file | role |
 //! | --- | --- |
@@ -11,9 +12,11 @@
 //! | `query.rs` | [`QueryVector`]: a query under its collection's metric |
 //! | `builder.rs` | [`VectorsBuilder`]: writes the vectors of a segment |
 //! | `reader.rs` | [`VectorsReader`]: reads and scans them |
+//! | `hnsw/` | a navigable graph over vectors, in memory: no segment holds one yet |
 //!
 //! The bytes are in `crate::format::vectors`. Spec §12.
 
+pub mod hnsw;
 pub mod kernel;
 
 mod builder;

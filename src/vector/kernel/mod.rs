@@ -12,10 +12,12 @@
 //! | --- | --- |
 //! | `portable.rs` | plain Rust, for every processor |
 //! | `avx2.rs` | x86-64 with AVX2 and FMA: the same bits, several times faster |
+//! | `walk/` | approximate kernels that steer a walk; nothing that they return is shown |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
+pub mod walk;
 
 use std::sync::OnceLock;
 

@@ -1,0 +1,87 @@
+//! Walks a graph towards a query.
+
+use super::graph::{Links, NONE};
+use super::scratch::{Pool, Visited};
+use super::space::Space;
+
+/// What walks need, kept between them.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(super) visited: Visited,
+    pub(super) pool: Pool,
+    survivors: Vec<u32>,
+    distances: Vec<f32>,
+    /// Distances computed since the scratch was made.
+    pub compared: u64,
+}
+
+impl Scratch {
+    /// Walks from `starts` on one level; afterwards the pool holds the `ef` nearest points met. Links to points that do not exist are passed over.
+    pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
+        self.visited.reset(links.points());
+        self.pool.reset(ef);
+        self.survivors.clear();
+        for &start in starts {
+            if self.visited.insert(start) {
+                self.survivors.push(start);
+            }
+        }
+        self.take(space, query);
+        while let Some(point) = self.pool.expand() {
+            self.survivors.clear();
+            for &link in links.row(level, point) {
+                if link == NONE {
+                    break;
+                }
+                if (link as usize) < links.points() && self.visited.insert(link) {
+                    self.survivors.push(link);
+                }
+            }
+            self.take(space, query);
+        }
+    }
+
+    /// Compares the survivors with the query and offers them to the pool.
+    #[inline]
+    fn take<S: Space>(&mut self, space: &S, query: &S::Query) {
+        self.distances.resize(self.survivors.len(), 0.0);
+        space.distances(query, &self.survivors, &mut self.distances);
+        self.compared += self.survivors.len() as u64;
+        for (&point, &distance) in self.survivors.iter().zip(&self.distances) {
+            if self.pool.admits(distance) {
+                self.pool.insert(distance, point);
+            }
+        }
+    }
+
+    /// Goes down from the entry to the level above `level`, always to the nearest neighbour, and returns where it ends.
+    pub(super) fn descend<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize) -> Option<u32> {
+        let (mut point, top) = links.entry()?;
+        let mut best = [0.0];
+        space.distances(query, &[point], &mut best);
+        for level in (level + 1..=top).rev() {
+            loop {
+                self.survivors.clear();
+                self.survivors.extend(links.row(level, point).iter().take_while(|l| **l != NONE).filter(|l| (**l as usize) < links.points()));
+                self.distances.resize(self.survivors.len(), 0.0);
+                space.distances(query, &self.survivors, &mut self.distances);
+                self.compared += self.survivors.len() as u64;
+                let Some((&distance, &next)) = self.distances.iter().zip(&self.survivors).min_by(|a, b| a.0.total_cmp(b.0)) else { break };
+                if distance >= best[0] {
+                    break;
+                }
+                (best[0], point) = (distance, next);
+            }
+        }
+        Some(point)
+    }
+
+    /// The `ef` nearest points that a walk through the whole graph finds, nearest first.
+    pub fn search<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, ef: usize) -> impl ExactSizeIterator<Item = (f32, u32)> {
+        match self.descend(space, query, links, 0) {
+            Some(start) => self.walk(space, query, links, 0, &[start], ef),
+            None => self.pool.reset(ef),
+        }
+        self.pool.iter()
+    }
+}

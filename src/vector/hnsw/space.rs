@@ -1,0 +1,19 @@
+//! What a graph is built over: numbered points, and how far one is from another.
+
+/// Points `0..len`, and a distance that smaller is nearer. A distance may be approximate; it is a pure function of the two points.
+pub trait Space: Sync {
+    /// A point prepared to be compared with many.
+    type Query: Send + Default;
+
+    /// How many points there are, at most 2^31.
+    fn points(&self) -> usize;
+
+    /// Prepares a point.
+    fn query_of(&self, point: u32, query: &mut Self::Query);
+
+    /// The distance of each of `points` from the query. Points are below [`Space::points`].
+    ///
+    /// # Panics
+    /// When `points` and `out` differ in length, or a point is none.
+    fn distances(&self, query: &Self::Query, points: &[u32], out: &mut [f32]);
+}
