@@ -2,9 +2,9 @@
 //!
 //! | file | role |
 //! | --- | --- |
-//! | `space.rs` | [`Space`]: points, and how far apart they are |
+//! | `space.rs` | `Space`: points, and how far apart they are |
 //! | `floats.rs` `codes.rs` | spaces of components, and of codes of 7 bits |
-//! | `graph.rs` | [`Graph`]: links in memory; [`Links`]: what a walk needs of them |
+//! | `graph.rs` | `Graph`: links in memory; `Links`: what a walk needs of them |
 //! | `build.rs` `select.rs` `reach.rs` | the same graph for any number of threads, in which every point can be reached |
 //! | `search.rs` `scratch.rs` | walks, and what they keep between calls |
 
