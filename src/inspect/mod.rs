@@ -88,15 +88,18 @@ pub struct FileDescription {
 /// # Ok::<(), triune::Error>(())
 /// ```
 pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
-    let path = path.as_ref();
-    let dir = FsDirectory::open(path).map_err(|e| {
+    describe_directory(&opened(path.as_ref())?)
+}
+
+/// The directory of a database. Nothing is made.
+fn opened(path: &Path) -> Result<FsDirectory> {
+    FsDirectory::open(path).map_err(|e| {
         if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
             Error::NotFound(format!("a database in {}", path.display()))
         } else {
             Error::io(format!("opening {}", path.display()), e)
         }
-    })?;
-    describe_directory(&dir)
+    })
 }
 
 /// As [`describe`], for any directory.

@@ -6,7 +6,7 @@
 use super::findings::located;
 use super::raw::{Field, Structure, fields};
 use super::survey::Survey;
-use super::{raw_log, raw_segments, tombstones};
+use super::{opened, raw_log, raw_segments, tombstones};
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
 use crate::format::error::FormatError;
@@ -15,8 +15,8 @@ use crate::format::manifest::{MANIFEST_HEADER_BYTES, ManifestHeader, decode_mani
 use crate::format::tombstones::{ENVELOPE_BYTES, TombstonesEnvelope, TombstonesHeader};
 use crate::format::witness::{WITNESS_SLOT_BYTES, WitnessSlot};
 use crate::ids::Uuid;
+use crate::io::Directory;
 use crate::io::names::{self, FileName};
-use crate::io::{Directory, FsDirectory};
 use std::path::Path;
 use zerocopy::FromBytes;
 
@@ -37,15 +37,7 @@ use zerocopy::FromBytes;
 /// # Ok::<(), triune::Error>(())
 /// ```
 pub fn structures(path: impl AsRef<Path>, name: &str) -> Result<Vec<Structure>> {
-    let path = path.as_ref();
-    let dir = FsDirectory::open(path).map_err(|e| {
-        if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
-            Error::NotFound(format!("a database in {}", path.display()))
-        } else {
-            Error::io(format!("opening {}", path.display()), e)
-        }
-    })?;
-    structures_directory(&dir, name)
+    structures_directory(&opened(path.as_ref())?, name)
 }
 
 /// As [`structures`], for any directory.

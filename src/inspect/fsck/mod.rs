@@ -45,7 +45,7 @@ pub use report::{Finding, FsckReport};
 
 use crate::error::{Error, Result};
 use crate::io::names::{FileName, HEAD};
-use crate::io::{Directory, FsDirectory, LockGuard, LockMode};
+use crate::io::{Directory, LockGuard, LockMode};
 use state::State;
 use std::fmt;
 use std::io::ErrorKind;
@@ -117,15 +117,7 @@ impl fmt::Debug for FsckOptions {
 /// # Ok::<(), triune::Error>(())
 /// ```
 pub fn fsck(path: impl AsRef<Path>, options: &FsckOptions) -> Result<FsckReport> {
-    let path = path.as_ref();
-    let dir = FsDirectory::open(path).map_err(|e| {
-        if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
-            Error::NotFound(format!("a database in {}", path.display()))
-        } else {
-            Error::io(format!("opening {}", path.display()), e)
-        }
-    })?;
-    fsck_directory(&dir, options)
+    fsck_directory(&super::opened(path.as_ref())?, options)
 }
 
 /// As [`fsck`], for any directory.
