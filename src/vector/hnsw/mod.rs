@@ -5,6 +5,7 @@
 //! | `space.rs` | `Space`: points, and how far apart they are |
 //! | `floats.rs` `codes.rs` | spaces of components, and of codes of 7 bits |
 //! | `graph.rs` | `Graph`: links in memory; `Links`: what a walk needs of them |
+//! | `sealed.rs` | `Sealed`: a finished graph, as a segment holds it |
 //! | `build.rs` `select.rs` `reach.rs` | the same graph for any number of threads, in which every point can be reached |
 //! | `search.rs` `scratch.rs` | walks, and what they keep between calls |
 
@@ -14,6 +15,7 @@ pub mod floats;
 pub mod graph;
 mod reach;
 mod scratch;
+pub mod sealed;
 pub mod search;
 mod select;
 pub mod space;
