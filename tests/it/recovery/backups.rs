@@ -46,6 +46,8 @@ pub fn back_up(source: &dyn Directory, dest: Arc<dyn Directory>, link: bool) -> 
 struct Pair<'a> {
     backup: SimDirectory,
     of_backup: &'a Allowed,
+    /// Whether a power cut may still take away what the backup shows.
+    pending: bool,
     original: SimDirectory,
     of_original: &'a Allowed,
 }
@@ -63,10 +65,11 @@ pub fn sweep_backup(name: &str, moments: &[Moment], link: bool, budget: Budget) 
         let killed = original.disk.after_kill();
         let originals: Vec<SimDirectory> = original.disk.survivor_images(ORIGINALS).collect();
         // Killed: both processes at once, or the one that makes the backup alone.
-        let mut pairs = vec![Pair { backup: moment.disk.after_kill(), of_backup: &of_backup, original: killed, of_original: &of_kill }];
-        for (i, backup) in moment.disk.survivor_images(budget.images).enumerate() {
+        let mut pairs =
+            vec![Pair { backup: moment.disk.after_kill(), of_backup: &of_backup, pending: true, original: killed, of_original: &of_kill }];
+        for (i, backup) in moment.disk.survivor_images(budget.images / 2).enumerate() {
             let original = originals[i % originals.len()].snapshot();
-            pairs.push(Pair { backup, of_backup: &of_backup, original, of_original: &of_cut });
+            pairs.push(Pair { backup, of_backup: &of_backup, pending: false, original, of_original: &of_cut });
         }
         for (i, pair) in pairs.into_iter().enumerate() {
             let nested = n % budget.nested_every == 0 && i <= budget.nested_images;
@@ -140,18 +143,19 @@ fn stop_again(
     let found = checked.check(&pair.backup.snapshot(), pair.of_backup)?;
     if found != Found::Unfinished {
         let exactly = pair.of_backup.exactly(found);
-        return crash_recovery(&pair.backup, &exactly, &exactly, budget, 1, checked);
+        let of_cut = if pair.pending { pair.of_backup } else { &exactly };
+        return crash_recovery(&pair.backup, of_cut, &exactly, budget, 1, checked);
     }
     let exactly = pair.of_original.exactly(original);
     let probe = Probe::new(pair.backup.snapshot(), Progress::default());
     back_up(&pair.original, probe.directory(), link).map_err(|e| format!("a backup that begins again: {e}"))?;
     probe.learn(|p| p.created = true);
     let moments = probe.take_moments();
-    for (n, moment) in moments.iter().enumerate() {
+    for (n, moment) in moments.iter().enumerate().step_by(if budget.full { 1 } else { 7 }) {
         let of_backup = Allowed { unfinished: !moment.progress.created, ..exactly.clone() };
         let images = [moment.disk.after_kill()].into_iter().chain(moment.disk.survivor_images(budget.nested_images));
         for (i, backup) in images.enumerate() {
-            let next = Pair { backup, of_backup: &of_backup, original: pair.original.snapshot(), of_original: &exactly };
+            let next = Pair { backup, of_backup: &of_backup, pending: i == 0, original: pair.original.snapshot(), of_original: &exactly };
             let at = |e: String| format!("the second attempt stopped before {}, image {i}: {e}", operation_after(&moments, n));
             check_pair(&next, link, checked, paired, seen).map_err(at)?;
         }
