@@ -85,11 +85,13 @@ pub struct Thresholds {
     pub record_bytes: usize,
     /// Bytes of an encoded set of dying seqs above which it goes to a file of its own.
     pub dead_inline_bytes: usize,
+    /// Vectors of a segment from which on a merge builds a graph over them.
+    pub graph_vectors: u32,
 }
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Thresholds { record_bytes: usize::MAX, dead_inline_bytes: usize::MAX }
+        Thresholds { record_bytes: usize::MAX, dead_inline_bytes: usize::MAX, graph_vectors: 10_000 }
     }
 }
 
@@ -185,6 +187,52 @@ pub struct Derivation {
     pub extractor: ExtractorKind,
 }
 
+named_enum!(
+    /// What the walks of a vector graph compare.
+    Quantisation, "a quantisation",
+    /// The vectors themselves: four bytes a component.
+    None = "none",
+    /// Codes of seven bits a component; what is found is scored by the vectors themselves.
+    Sq7 = "sq7"
+);
+
+/// How vector graphs are built (HNSW, Malkov and Yashunin 2016). A segment has one from 10,000 vectors on; smaller ones are scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hnsw {
+    /// Links of a vector on the levels above the lowest, 2 to 64; on the lowest twice as many. More find more and take more room: 8 bytes a
+    /// vector each. Default: 16.
+    pub m: u16,
+    /// Candidates among which links are chosen, 1 to 65,536: more find more and take longer to build. Default: 200.
+    pub ef_construction: u32,
+    /// What walks compare. Default: [`Quantisation::Sq7`].
+    pub quantisation: Quantisation,
+}
+
+impl Default for Hnsw {
+    fn default() -> Self {
+        Hnsw { m: 16, ef_construction: 200, quantisation: Quantisation::Sq7 }
+    }
+}
+
+impl Hnsw {
+    /// Refuses numbers that no graph can be built with.
+    fn validate(self) -> Result<()> {
+        if !(2..=64).contains(&self.m) {
+            return Err(Error::InvalidArgument(format!("a vector graph has 2 to 64 links a level; m = {} was given", self.m)));
+        }
+        if !(1..=65_536).contains(&self.ef_construction) {
+            let given = self.ef_construction;
+            return Err(Error::InvalidArgument(format!("ef_construction is 1 to 65,536; {given} was given")));
+        }
+        Ok(())
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Hnsw::default()
+    }
+}
+
 /// What a collection holds; fixed when it is created, and stored.
 ///
 /// ```
@@ -209,6 +257,9 @@ pub struct Schema {
     /// Names the model that made the vectors; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
+    /// How its vector graphs are built.
+    #[serde(default, skip_serializing_if = "Hnsw::is_default")]
+    pub hnsw: Hnsw,
 }
 
 impl Default for Schema {
@@ -221,6 +272,7 @@ impl Default for Schema {
             extractor: ExtractorKind::Compat,
             source_key: "file_hash".into(),
             embedder: None,
+            hnsw: Hnsw::default(),
         }
     }
 }
@@ -240,6 +292,7 @@ impl Schema {
             }
             _ => {}
         }
+        self.hnsw.validate()?;
         check_name("source key", &self.source_key)
     }
 }

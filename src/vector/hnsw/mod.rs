@@ -3,6 +3,7 @@
 //! | file | role |
 //! | --- | --- |
 //! | `space.rs` | `Space`: points, and how far apart they are |
+//! | `images.rs` | `Images`: what is compared in place of vectors, for every metric |
 //! | `floats.rs` `codes.rs` | spaces of components, and of codes of 7 bits |
 //! | `graph.rs` | `Graph`: links in memory; `Links`: what a walk needs of them |
 //! | `sealed.rs` | `Sealed`: a finished graph, as a segment holds it |
@@ -13,6 +14,7 @@ pub mod build;
 pub mod codes;
 pub mod floats;
 pub mod graph;
+pub mod images;
 mod reach;
 mod scratch;
 pub mod sealed;
