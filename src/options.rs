@@ -51,6 +51,9 @@ pub enum IoMode {
     /// Immutable files are mapped into memory. A medium that fails under the map ends the process with a bus error.
     #[default]
     Mmap,
+    /// As `Mmap`, but links and codes of vector graphs are copied into memory of their own, in large pages where the system has them, when they
+    /// are first searched: searches are a little faster and nothing else that uses memory can slow them down.
+    Pinned,
     /// Every read is a system call with its own check. Slower; never a bus error.
     Pread,
 }
@@ -71,6 +74,8 @@ pub struct Options {
     pub background: bool,
     /// How many adjacent segments of like size are merged into one. Default: 8.
     pub merge_fan_in: usize,
+    /// Threads that build a vector graph. 0 stands for as many as there are cores. The graph is the same with any number. Default: 0.
+    pub build_threads: usize,
     /// Sizes at which a commit takes another path. For tests; what is written stays the same format.
     #[doc(hidden)]
     pub thresholds: Thresholds,
@@ -104,6 +109,7 @@ impl Default for Options {
             wal_bytes: 64 << 20,
             background: true,
             merge_fan_in: 8,
+            build_threads: 0,
             thresholds: Thresholds::default(),
         }
     }
@@ -140,6 +146,43 @@ macro_rules! named_enum {
             }
         }
     };
+}
+
+/// How hard a vector search tries where a segment has a graph. Scores are exact in any case; what differs is whether a document that belongs
+/// among the nearest may be missing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Effort {
+    /// As hard as finds this share of the true nearest, 0 to 1, by what was measured on members of each segment when its graph was built. A
+    /// share that no walk reached there is looked for as hard as a search looks by itself.
+    Recall(f64),
+    /// A walk keeps this many candidates (the `ef` of the HNSW paper), and at least as many as hits are asked for.
+    Ef(usize),
+    /// Every vector is compared: nothing is missing.
+    Exact,
+}
+
+impl Effort {
+    /// What a search looks for that does not say: 98 of 100.
+    pub const DEFAULT: Effort = Effort::Recall(0.98);
+
+    /// Refuses what is no effort.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Effort::Recall(recall) if !(0.0..=1.0).contains(&recall) => {
+                Err(Error::InvalidArgument(format!("a recall is a share, 0 to 1; {recall} was given")))
+            }
+            Effort::Ef(ef) if ef == 0 || ef > limits::K_MAX => {
+                Err(Error::InvalidArgument(format!("a walk keeps 1 to {} candidates; ef = {ef} was given", limits::K_MAX)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort::DEFAULT
+    }
 }
 
 named_enum!(

@@ -8,8 +8,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const LEVELS_MAX: usize = 16;
 /// Links on the levels above 0, at least and at most.
 pub const M_RANGE: std::ops::RangeInclusive<u16> = 2..=64;
+/// Widths of walks that are measured.
+pub const EF_STEPS: usize = 10;
 /// How widely walks look, by the place of their measurement in a header.
-pub const EF_LADDER: [u32; 10] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 512];
+pub const EF_LADDER: [u32; EF_STEPS] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 512];
 /// Pads a row of links.
 pub const NO_LINK: u32 = u32::MAX;
 const LAYOUT: u16 = 1;
@@ -31,9 +33,9 @@ pub struct VectorGraphHeader {
     /// Nodes that have each level, from level 0 on.
     pub level_counts: [U32; LEVELS_MAX],
     /// The share of the true ten nearest that a walk with each of [`EF_LADDER`] finds, in 1/10,000.
-    pub recall: [U16; EF_LADDER.len()],
+    pub recall: [U16; EF_STEPS],
     /// Distances that such a walk computes, on average.
-    pub compared: [U32; EF_LADDER.len()],
+    pub compared: [U32; EF_STEPS],
     /// Zero.
     pub reserved: [u8; 52],
 }
@@ -60,7 +62,7 @@ pub struct GraphShape {
     /// Vectors behind `measured`.
     pub sample: u32,
     /// By the place in [`EF_LADDER`].
-    pub measured: [Measured; EF_LADDER.len()],
+    pub measured: [Measured; EF_STEPS],
 }
 
 impl GraphShape {
@@ -157,7 +159,7 @@ fn level_counts(header: &VectorGraphHeader) -> Result<Vec<u32>, FormatError> {
     Ok(there.to_vec())
 }
 
-fn measured(header: &VectorGraphHeader) -> Result<[Measured; EF_LADDER.len()], FormatError> {
+fn measured(header: &VectorGraphHeader) -> Result<[Measured; EF_STEPS], FormatError> {
     if let Some(i) = header.recall.iter().position(|r| r.get() > 10_000) {
         return Err(FormatError::new(80 + 2 * i, format!("a recall is at most 10,000, not {}", header.recall[i])));
     }
