@@ -6,19 +6,27 @@
 //! | `floats.rs` `codes.rs` | spaces of components, and of codes of 7 bits |
 //! | `graph.rs` | `Graph`: links in memory; `Links`: what a walk needs of them |
 //! | `sealed.rs` | `Sealed`: a finished graph, as a segment holds it |
-//! | `build.rs` `select.rs` `reach.rs` | the same graph for any number of threads, in which every point can be reached |
+//! | `build.rs` `worker.rs` `select.rs` `link.rs` | the same graph for any number of threads |
+//! | `merge.rs` `heal.rs` | a graph made of older ones, some of whose points died |
+//! | `reach.rs` | every point can be reached |
+//! | `seal.rs` | a graph becomes a sealed one |
 //! | `search.rs` `scratch.rs` | walks, and what they keep between calls |
 
 pub mod build;
 pub mod codes;
 pub mod floats;
 pub mod graph;
+mod heal;
+mod link;
+pub mod merge;
 mod reach;
 mod scratch;
+pub mod seal;
 pub mod sealed;
 pub mod search;
 mod select;
 pub mod space;
+mod worker;
 
 #[cfg(test)]
 mod tests;

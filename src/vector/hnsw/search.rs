@@ -78,8 +78,9 @@ impl Scratch {
 
     /// The `ef` nearest points that a walk through the whole graph finds, nearest first.
     pub fn search<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, ef: usize) -> impl ExactSizeIterator<Item = (f32, u32)> {
-        match self.descend(space, query, links, 0) {
-            Some(start) => self.walk(space, query, links, 0, &[start], ef),
+        match self.descend(space, query, links, 0).zip(links.entry()) {
+            // Every point can be reached from the entry, but not from everywhere else.
+            Some((start, (entry, _))) => self.walk(space, query, links, 0, &[start, entry], ef),
             None => self.pool.reset(ef),
         }
         self.pool.iter()
