@@ -38,4 +38,9 @@ impl Space for FloatSpace<'_> {
     fn distances(&self, query: &Vec<f32>, points: &[u32], out: &mut [f32]) {
         walk::negative_dots(query, self.rows, points, out);
     }
+
+    fn are_copies(&self, a: u32, b: u32) -> bool {
+        let row = |point: u32| &self.rows[point as usize * self.dimension..][..self.dimension];
+        row(a) == row(b)
+    }
 }

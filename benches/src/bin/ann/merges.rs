@@ -109,7 +109,11 @@ fn compare(data: &Data, codes: &CodeSpace, graphs: [(&str, &Graph); 2], efs: &[u
         let degrees: Vec<usize> = (0..sealed.points.len() as u32).map(|node| sealed.links(0, node).count()).collect();
         let few = degrees.iter().filter(|&&degree| degree < graph.m).count();
         let mean = degrees.iter().sum::<usize>() as f64 / degrees.len() as f64;
-        println!("  {name}: {mean:.2} links a point on level 0, {:.1} % of the points have fewer than {}", few as f64 * 100.0 / degrees.len() as f64, graph.m);
+        println!(
+            "  {name}: {mean:.2} links a point on level 0, {:.1} % of the points have fewer than {}",
+            few as f64 * 100.0 / degrees.len() as f64,
+            graph.m
+        );
     }
 }
 
