@@ -10,8 +10,12 @@ use std::num::NonZeroUsize;
 pub struct Scratch {
     pub(super) visited: Visited,
     pub(super) pool: Pool,
-    survivors: Vec<u32>,
-    distances: Vec<f32>,
+    /// Of a restricted walk: what may be returned.
+    pub(super) answers: Pool,
+    pub(super) survivors: Vec<u32>,
+    pub(super) passed_over: Vec<u32>,
+    pub(super) distances: Vec<f32>,
+    pub(super) sorted: Vec<f32>,
     /// How many copies of a point a walk takes in, about; `None` when all. Where there are more than candidates, they would crowd out
     /// everything else, and the walk would end among them.
     pub copies: Option<NonZeroUsize>,
