@@ -22,6 +22,8 @@ pub mod sources;
 pub mod terms;
 pub mod tombstones;
 pub mod varint;
+pub mod vector_codes;
+pub mod vector_graph;
 pub mod vectors;
 pub mod wal;
 pub mod witness;

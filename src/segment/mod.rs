@@ -8,14 +8,17 @@
 //! | --- | --- |
 //! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
 //! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
+//! | `region.rs` | [`Region`]: a section that is touched here and there, very often |
 //! | `tolerant.rs` | opening a segment whose frame is damaged |
 //! | `memory.rs` | test support: a file in memory, for the rooms above too |
 
 mod reader;
+mod region;
 mod tolerant;
 mod writer;
 
 pub use reader::{Section, SegmentReader};
+pub use region::Region;
 pub use writer::{SegmentSummary, SegmentWriter};
 
 #[cfg(test)]

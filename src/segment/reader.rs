@@ -42,7 +42,7 @@ struct SectionState {
     /// Loaded and checked at first use.
     crcs: OnceLock<Vec<u32>>,
     /// One bit per block that was checked. A set bit is released after its block was read and compared.
-    verified: OnceLock<Box<[AtomicU64]>>,
+    verified: OnceLock<Arc<[AtomicU64]>>,
     /// The whole section, in `Pread` mode, once someone asked for all of it.
     whole: OnceLock<Bytes>,
 }
@@ -271,11 +271,7 @@ impl Section {
 
     /// Checks every block not checked yet.
     fn verify_mapped(&self, bytes: &Bytes, first: usize, last: usize) -> Result<()> {
-        let state = self.state();
-        let verified = state.verified.get_or_init(|| {
-            let words = (self.len() as usize).div_ceil(BLOCK_BYTES).div_ceil(64);
-            (0..words).map(|_| AtomicU64::new(0)).collect()
-        });
+        let (state, verified) = (self.state(), self.verified());
         for block in first..=last {
             let bit = 1u64 << (block % 64);
             if verified[block / 64].load(Ordering::Acquire) & bit != 0 {
@@ -288,6 +284,26 @@ impl Section {
             verified[block / 64].fetch_or(bit, Ordering::Release);
         }
         Ok(())
+    }
+
+    fn verified(&self) -> &Arc<[AtomicU64]> {
+        self.state().verified.get_or_init(|| {
+            let words = (self.len() as usize).div_ceil(BLOCK_BYTES).div_ceil(64);
+            (0..words).map(|_| AtomicU64::new(0)).collect()
+        })
+    }
+
+    /// The section as a region, for who touches it here and there, very often.
+    pub(super) fn mapped_parts(&self) -> Option<(Bytes, Arc<[AtomicU64]>)> {
+        let Source::Mapped(bytes) = &self.inner.source else { return None };
+        let bytes = bytes.slice(self.state().entry.offset.get(), self.len()).expect("checked at open");
+        Some((bytes, self.verified().clone()))
+    }
+
+    /// Checks the blocks that hold these bytes of a mapped section.
+    pub(super) fn check_mapped(&self, from: usize, to: usize) -> Result<()> {
+        let Source::Mapped(bytes) = &self.inner.source else { return Ok(()) };
+        self.verify_mapped(bytes, from / BLOCK_BYTES, (to - 1) / BLOCK_BYTES)
     }
 
     fn check_block(&self, block: usize, bytes: &[u8]) -> Result<()> {

@@ -1,74 +1,150 @@
-//! Every point can be reached from the entry by the links of level 0.
+//! Every point can be reached from the entry by the links of level 0, and such as hardly anything leads to are found by walks.
+//!
+//! A tree of links, rooted in the entry, holds all that can be reached. A link of the tree is never taken away, so what was reached stays so: one
+//! pass links everything.
 
 use super::graph::{Graph, Links, NONE};
 use super::search::Scratch;
 use super::space::Space;
-use std::collections::VecDeque;
+use super::worker::nearest_first;
 
 /// How widely to look for a place to link an unreachable point to.
 const EF: usize = 64;
+/// How widely a walk looks that has to find a point to which few links lead: less than any search does.
+const EF_WEAK: usize = 32;
 
 /// Adds links until every point can be reached; returns how many were added. O(points x M), and a search for each point that could not be
-/// reached. Where a row is full, its farthest neighbour gives way, if that one can still be reached by another; a neighbour that is cut off by
-/// it is linked again in its turn.
+/// reached or to which few links lead. Where a row is full, the farthest of its links that is not of the tree gives way.
 pub(super) fn connect<S: Space>(space: &S, graph: &mut Graph) -> usize {
     let Some((entry, _)) = graph.entry else { return 0 };
-    let (mut scratch, mut query) = (Scratch::default(), S::Query::default());
-    let mut added = 0;
-    // Each pass links every island that is left; a pass that displaces links may cut others off, so there is a limit, far above what happens.
-    for _ in 0..64 {
-        let mut reached = vec![false; graph.points()];
-        let mut incoming = vec![0u32; graph.points()];
-        flood(graph, entry, &mut reached, &mut incoming);
-        if reached.iter().all(|&r| r) {
-            break;
+    let none = || vec![NONE; graph.points()];
+    let mut tree = Tree { entry, parents: none(), last_taken: none(), queue: Vec::new() };
+    tree.grow(graph, entry, entry);
+    let (mut scratch, mut query, mut added) = (Scratch::default(), S::Query::default(), 0);
+    for point in 0..graph.points() as u32 {
+        if tree.holds(point) {
+            continue;
         }
-        for point in 0..graph.points() as u32 {
-            if reached[point as usize] {
-                continue;
-            }
-            space.query_of(point, &mut query);
-            let near: Vec<(f32, u32)> = scratch.search(space, &query, &*graph, EF).filter(|(_, p)| reached[*p as usize]).collect();
-            let Some(&(distance, host)) = near.iter().find(|(_, host)| has_room(graph, *host, &incoming)).or(near.first()) else { continue };
-            link(graph, host, (distance, point), &mut incoming);
+        space.query_of(point, &mut query);
+        let mut host = scratch.search(space, &query, &*graph, EF).find_map(|(_, near)| tree.host(graph, near));
+        if host.is_none() {
+            // The levels above may lead to where level 0 does not; from the entry it leads only to what is reached.
+            scratch.walk(space, &query, &*graph, 0, &[entry], EF);
+            host = scratch.pool.iter().find_map(|(_, near)| tree.host(graph, near));
+        }
+        // There is always one with room: were every row full, and half of it of the tree, that would hold more points than there are.
+        let Some(host) = host.or_else(|| (0..graph.points() as u32).find_map(|near| tree.host(graph, near))) else { continue };
+        tree.take(space, graph, &query, host, point);
+        added += 1;
+    }
+    added + strengthen(space, graph, &mut tree, &mut scratch, &mut query)
+}
+
+/// Links points again that have few links, or to which few lead, if a short walk misses them. Early points of a build that lie far from all
+/// others are such: those near them that came later know nothing of them.
+fn strengthen<S: Space>(space: &S, graph: &mut Graph, tree: &mut Tree, scratch: &mut Scratch, query: &mut S::Query) -> usize {
+    let mut incoming = vec![0u32; graph.points()];
+    graph.base.links.iter().filter(|link| **link != NONE).for_each(|&link| incoming[link as usize] += 1);
+    let mut added = 0;
+    for point in 0..graph.points() as u32 {
+        if incoming[point as usize] as usize >= graph.m * 3 / 4 && graph.base.edges(point as usize).count() >= graph.m / 2 {
+            continue;
+        }
+        space.query_of(point, query);
+        let mut own = [0.0];
+        space.distances(query, &[point], &mut own);
+        let nearest = scratch.search(space, query, &*graph, EF_WEAK).next();
+        if nearest.is_some_and(|(distance, _)| distance <= own[0]) {
+            continue;
+        }
+        let Some(host) = scratch.pool.iter().find_map(|(_, near)| Some(near).filter(|&near| near != point && tree.has_room(graph, near))) else {
+            continue;
+        };
+        if !graph.row(0, host).contains(&point) {
+            tree.set(space, graph, query, host, point);
             added += 1;
-            flood(graph, point, &mut reached, &mut incoming);
         }
     }
     added
 }
 
-/// Marks what can be reached from `start`, and counts the links that lead to each point from what was marked now.
-fn flood(graph: &Graph, start: u32, reached: &mut [bool], incoming: &mut [u32]) {
-    let mut queue = VecDeque::from([start]);
-    reached[start as usize] = true;
-    while let Some(point) = queue.pop_front() {
-        for &link in graph.row(0, point).iter().take_while(|l| **l != NONE) {
-            incoming[link as usize] += 1;
-            if !reached[link as usize] {
-                reached[link as usize] = true;
-                queue.push_back(link);
+/// What can be reached.
+struct Tree {
+    entry: u32,
+    /// By point: the one whose link leads to it; the entry's is the entry itself.
+    parents: Vec<u32>,
+    /// By point: the last that it took in. Those that it has no more room for are sent there, so that many copies of a point hang on each other.
+    last_taken: Vec<u32>,
+    queue: Vec<u32>,
+}
+
+impl Tree {
+    fn holds(&self, point: u32) -> bool {
+        self.parents[point as usize] != NONE
+    }
+
+    /// Takes in a point under `parent`, and all that can be reached from it, nearest first.
+    fn grow(&mut self, graph: &Graph, point: u32, parent: u32) {
+        self.parents[point as usize] = parent;
+        self.queue.clear();
+        self.queue.push(point);
+        let mut done = 0;
+        while let Some(&from) = self.queue.get(done) {
+            done += 1;
+            for &link in graph.row(0, from).iter().take_while(|l| **l != NONE) {
+                if !self.holds(link) {
+                    self.parents[link as usize] = from;
+                    self.queue.push(link);
+                }
             }
         }
     }
-}
 
-/// Whether a point can take a link without cutting another one off.
-fn has_room(graph: &Graph, host: u32, incoming: &[u32]) -> bool {
-    let row = graph.row(0, host);
-    row.last() == Some(&NONE) || row.iter().any(|&link| incoming[link as usize] > 1)
-}
-
-/// Links `host` to a point, in place of its farthest neighbour that others lead to when its row is full.
-fn link(graph: &mut Graph, host: u32, edge: (f32, u32), incoming: &mut [u32]) {
-    let mut edges: Vec<(f32, u32)> = graph.base.edges(host as usize).collect();
-    if edges.len() == graph.base.width {
-        let spare = edges.iter().rposition(|(_, link)| incoming[*link as usize] > 1).unwrap_or(edges.len() - 1);
-        let (_, gone) = edges.remove(spare);
-        incoming[gone as usize] = incoming[gone as usize].saturating_sub(1);
+    /// A point that can be reached and can take a link, if `near` is one or sends there.
+    fn host(&mut self, graph: &Graph, near: u32) -> Option<u32> {
+        if !self.holds(near) {
+            return None;
+        }
+        let mut host = near;
+        while !self.has_room(graph, host) {
+            host = Some(self.last_taken[host as usize]).filter(|&next| next != NONE)?;
+        }
+        if host != near {
+            self.last_taken[near as usize] = host;
+        }
+        Some(host)
     }
-    incoming[edge.1 as usize] += 1;
-    edges.push(edge);
-    edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    graph.set(0, host, &edges);
+
+    /// Whether a row has a free place, or more than half of its links are not of the tree: a point that leads others to everything else keeps
+    /// ways there, however many hang on it.
+    fn has_room(&self, graph: &Graph, host: u32) -> bool {
+        let row = graph.row(0, host);
+        row.last() == Some(&NONE) || 2 * row.iter().filter(|&&link| !self.is_of_tree(host, link)).count() > row.len()
+    }
+
+    fn is_of_tree(&self, host: u32, link: u32) -> bool {
+        self.parents[link as usize] == host && link != self.entry
+    }
+
+    /// Takes in a point that could not be reached.
+    fn take<S: Space>(&mut self, space: &S, graph: &mut Graph, query: &S::Query, host: u32, point: u32) {
+        self.set(space, graph, query, host, point);
+        self.last_taken[host as usize] = point;
+        self.grow(graph, point, host);
+    }
+
+    /// Links a host that has room to a point, in place of its farthest link that is not of the tree when its row is full.
+    fn set<S: Space>(&self, space: &S, graph: &mut Graph, query: &S::Query, host: u32, point: u32) {
+        let mut distance = [0.0];
+        space.distances(query, &[host], &mut distance);
+        let mut edges: Vec<(f32, u32)> = graph.base.edges(host as usize).collect();
+        if edges.len() == graph.base.width
+            && let Some(spare) = edges.iter().rposition(|(_, link)| !self.is_of_tree(host, *link))
+        {
+            edges.remove(spare);
+        }
+        edges.push((distance[0], point));
+        edges.sort_unstable_by(nearest_first);
+        graph.set(0, host, &edges);
+    }
 }
