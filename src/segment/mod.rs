@@ -15,7 +15,7 @@ mod reader;
 mod tolerant;
 mod writer;
 
-pub use reader::{Section, SegmentReader};
+pub use reader::{Section, SegmentReader, TouchedBytes};
 pub use writer::{SegmentSummary, SegmentWriter};
 
 #[cfg(test)]

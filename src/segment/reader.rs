@@ -2,8 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
+use crate::format::error::FormatError;
 use crate::format::sabotage::skips_checksum;
 use crate::format::segment::{BLOCK_BYTES, SECTIONS_MAX, SectionEntry, SectionKind, SegmentFooter, SegmentHeader, decode_table};
+use crate::format::transducer::TransducerBytes;
 use crate::ids::Uuid;
 use crate::io::{Bytes, File};
 use std::borrow::Cow;
@@ -240,7 +242,7 @@ impl Section {
         }
     }
 
-    /// The whole section, checked: for parsers that trust every byte. In `Pread` mode it is read into memory once.
+    /// The whole section, checked. In `Pread` mode it is read into memory once.
     pub fn whole(&self) -> Result<&[u8]> {
         match &self.inner.source {
             Source::Mapped(bytes) => {
@@ -267,6 +269,17 @@ impl Section {
             Source::Mapped(bytes) => Ok(bytes.slice(self.state().entry.offset.get(), self.len()).expect("checked at open")),
             Source::Pread(_) => Ok(self.state().whole.get().expect("whole() set it").clone()),
         }
+    }
+
+    /// The first `length` bytes, each block checked when it is touched. In `Pread` mode the whole section is read into memory, and checked,
+    /// here.
+    pub fn touched(&self, length: u64) -> Result<TouchedBytes> {
+        let (all, whole) = match &self.inner.source {
+            Source::Mapped(bytes) => (bytes.slice(self.state().entry.offset.get(), self.len()).expect("checked at open"), false),
+            Source::Pread(_) => (self.whole_bytes()?, true),
+        };
+        let outside = || self.corrupt(0, format!("its first part has {length} bytes, the section {}", self.len()));
+        Ok(TouchedBytes { section: self.clone(), bytes: all.slice(0, length).ok_or_else(outside)?, whole })
     }
 
     /// Checks every block not checked yet.
@@ -333,6 +346,39 @@ impl Section {
             from += length;
         }
         if crc32(&computed) == self.state().entry.crcs_crc.get() { crcs_of(&computed) } else { crcs_of(stored) }
+    }
+}
+
+/// Bytes from the start of a section, for parsers that say what they are about to look at.
+#[derive(Debug, Clone)]
+pub struct TouchedBytes {
+    section: Section,
+    bytes: Bytes,
+    /// Whether all of them are checked.
+    whole: bool,
+}
+
+impl TransducerBytes for TouchedBytes {
+    type Error = Error;
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[inline]
+    fn check(&self, range: Range<usize>) -> Result<()> {
+        match &self.section.inner.source {
+            Source::Mapped(bytes) if !self.whole && !range.is_empty() => {
+                self.section.verify_mapped(bytes, range.start / BLOCK_BYTES, (range.end - 1) / BLOCK_BYTES)
+            }
+            Source::Mapped(_) | Source::Pread(_) => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn damage(&self, found: FormatError) -> Error {
+        self.section.corrupt(found.offset, found.what)
     }
 }
 
