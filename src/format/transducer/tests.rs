@@ -1,3 +1,5 @@
+//! The reader against the crate that writes, and against bytes that nobody wrote.
+
 use super::*;
 use fst::{IntoStreamer, Map, MapBuilder, Streamer};
 use proptest::prelude::*;
