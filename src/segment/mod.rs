@@ -8,14 +8,17 @@
 //! | --- | --- |
 //! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
 //! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
+//! | `touched.rs` | [`TouchedBytes`]: a section for parsers that go from place to place |
 //! | `tolerant.rs` | opening a segment whose frame is damaged |
 //! | `memory.rs` | test support: a file in memory, for the rooms above too |
 
 mod reader;
 mod tolerant;
+mod touched;
 mod writer;
 
-pub use reader::{Section, SegmentReader, TouchedBytes};
+pub use reader::{Section, SegmentReader};
+pub use touched::TouchedBytes;
 pub use writer::{SegmentSummary, SegmentWriter};
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! Reads one segment: the frame is checked at open, a block when it is first touched.
 
+use super::touched::TouchedBytes;
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
-use crate::format::error::FormatError;
 use crate::format::sabotage::skips_checksum;
 use crate::format::segment::{BLOCK_BYTES, SECTIONS_MAX, SectionEntry, SectionKind, SegmentFooter, SegmentHeader, decode_table};
-use crate::format::transducer::TransducerBytes;
 use crate::ids::Uuid;
 use crate::io::{Bytes, File};
 use std::borrow::Cow;
@@ -279,7 +278,17 @@ impl Section {
             Source::Pread(_) => (self.whole_bytes()?, true),
         };
         let outside = || self.corrupt(0, format!("its first part has {length} bytes, the section {}", self.len()));
-        Ok(TouchedBytes { section: self.clone(), bytes: all.slice(0, length).ok_or_else(outside)?, whole })
+        Ok(TouchedBytes::new(self.clone(), all.slice(0, length).ok_or_else(outside)?, whole))
+    }
+
+    /// Checks the blocks of a range that was not checked yet. In `Pread` mode every byte is checked when it is read.
+    pub(super) fn check_blocks(&self, range: Range<usize>) -> Result<()> {
+        match &self.inner.source {
+            Source::Mapped(bytes) if !range.is_empty() => {
+                self.verify_mapped(bytes, range.start / BLOCK_BYTES, (range.end - 1) / BLOCK_BYTES)
+            }
+            Source::Mapped(_) | Source::Pread(_) => Ok(()),
+        }
     }
 
     /// Checks every block not checked yet.
@@ -346,39 +355,6 @@ impl Section {
             from += length;
         }
         if crc32(&computed) == self.state().entry.crcs_crc.get() { crcs_of(&computed) } else { crcs_of(stored) }
-    }
-}
-
-/// Bytes from the start of a section, for parsers that say what they are about to look at.
-#[derive(Debug, Clone)]
-pub struct TouchedBytes {
-    section: Section,
-    bytes: Bytes,
-    /// Whether all of them are checked.
-    whole: bool,
-}
-
-impl TransducerBytes for TouchedBytes {
-    type Error = Error;
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    #[inline]
-    fn check(&self, range: Range<usize>) -> Result<()> {
-        match &self.section.inner.source {
-            Source::Mapped(bytes) if !self.whole && !range.is_empty() => {
-                self.section.verify_mapped(bytes, range.start / BLOCK_BYTES, (range.end - 1) / BLOCK_BYTES)
-            }
-            Source::Mapped(_) | Source::Pread(_) => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn damage(&self, found: FormatError) -> Error {
-        self.section.corrupt(found.offset, found.what)
     }
 }
 

@@ -95,15 +95,17 @@ fn compare(what: &str, keys: &[Vec<u8>], theirs: impl Fn(&[u8]) -> Option<u64>, 
     for key in keys {
         assert_eq!(theirs(key), ours(key), "{what}: {:?}", String::from_utf8_lossy(key));
     }
-    let time = |ask: &dyn Fn()| {
+    let time = |ask: &dyn Fn(&[u8]) -> Option<u64>| {
         let begin = Instant::now();
-        ask();
+        for key in keys {
+            black_box(ask(black_box(key)));
+        }
         begin.elapsed()
     };
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        before.push(time(&|| keys.iter().for_each(|key| drop(black_box(theirs(black_box(key)))))));
-        after.push(time(&|| keys.iter().for_each(|key| drop(black_box(ours(black_box(key)))))));
+        before.push(time(&theirs));
+        after.push(time(&ours));
     }
     let median = |times: &mut Vec<Duration>| {
         times.sort();

@@ -16,7 +16,7 @@ pub struct TransducerStream<'a, B> {
 /// A state on the way, the transition to take next, and the sum there.
 struct Turn {
     node: Node,
-    next: usize,
+    next: u16,
     sum: u64,
 }
 
