@@ -51,6 +51,9 @@ pub enum IoMode {
     /// Immutable files are mapped into memory. A medium that fails under the map ends the process with a bus error.
     #[default]
     Mmap,
+    /// As `Mmap`, but links and codes of vector graphs are copied into memory of their own, in large pages where the system has them, when they
+    /// are first searched: searches are a little faster and nothing else that uses memory can slow them down.
+    Pinned,
     /// Every read is a system call with its own check. Slower; never a bus error.
     Pread,
 }
@@ -71,6 +74,8 @@ pub struct Options {
     pub background: bool,
     /// How many adjacent segments of like size are merged into one. Default: 8.
     pub merge_fan_in: usize,
+    /// Threads that build a vector graph. 0 stands for as many as there are cores. The graph is the same with any number. Default: 0.
+    pub build_threads: usize,
     /// Sizes at which a commit takes another path. For tests; what is written stays the same format.
     #[doc(hidden)]
     pub thresholds: Thresholds,
@@ -85,11 +90,13 @@ pub struct Thresholds {
     pub record_bytes: usize,
     /// Bytes of an encoded set of dying seqs above which it goes to a file of its own.
     pub dead_inline_bytes: usize,
+    /// Vectors of a segment from which on a merge builds a graph over them.
+    pub graph_vectors: u32,
 }
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Thresholds { record_bytes: usize::MAX, dead_inline_bytes: usize::MAX }
+        Thresholds { record_bytes: usize::MAX, dead_inline_bytes: usize::MAX, graph_vectors: 10_000 }
     }
 }
 
@@ -102,6 +109,7 @@ impl Default for Options {
             wal_bytes: 64 << 20,
             background: true,
             merge_fan_in: 8,
+            build_threads: 0,
             thresholds: Thresholds::default(),
         }
     }
@@ -138,6 +146,43 @@ macro_rules! named_enum {
             }
         }
     };
+}
+
+/// How hard a vector search tries where a segment has a graph. Scores are exact in any case; what differs is whether a document that belongs
+/// among the nearest may be missing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Effort {
+    /// As hard as finds this share of the true nearest, 0 to 1, by what was measured on members of each segment when its graph was built. A
+    /// share that no walk reached there is looked for as hard as a search looks by itself.
+    Recall(f64),
+    /// A walk keeps this many candidates (the `ef` of the HNSW paper), and at least as many as hits are asked for.
+    Ef(usize),
+    /// Every vector is compared: nothing is missing.
+    Exact,
+}
+
+impl Effort {
+    /// What a search looks for that does not say: 98 of 100.
+    pub const DEFAULT: Effort = Effort::Recall(0.98);
+
+    /// Refuses what is no effort.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Effort::Recall(recall) if !(0.0..=1.0).contains(&recall) => {
+                Err(Error::InvalidArgument(format!("a recall is a share, 0 to 1; {recall} was given")))
+            }
+            Effort::Ef(ef) if ef == 0 || ef > limits::K_MAX => {
+                Err(Error::InvalidArgument(format!("a walk keeps 1 to {} candidates; ef = {ef} was given", limits::K_MAX)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort::DEFAULT
+    }
 }
 
 named_enum!(
@@ -185,6 +230,52 @@ pub struct Derivation {
     pub extractor: ExtractorKind,
 }
 
+named_enum!(
+    /// What the walks of a vector graph compare.
+    Quantisation, "a quantisation",
+    /// The vectors themselves: four bytes a component.
+    None = "none",
+    /// Codes of seven bits a component; what is found is scored by the vectors themselves.
+    Sq7 = "sq7"
+);
+
+/// How vector graphs are built (HNSW, Malkov and Yashunin 2016). A segment has one from 10,000 vectors on; smaller ones are scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hnsw {
+    /// Links of a vector on the levels above the lowest, 2 to 64; on the lowest twice as many. More find more and take more room: 8 bytes a
+    /// vector each. Default: 16.
+    pub m: u16,
+    /// Candidates among which links are chosen, 1 to 65,536: more find more and take longer to build. Default: 200.
+    pub ef_construction: u32,
+    /// What walks compare. Default: [`Quantisation::Sq7`].
+    pub quantisation: Quantisation,
+}
+
+impl Default for Hnsw {
+    fn default() -> Self {
+        Hnsw { m: 16, ef_construction: 200, quantisation: Quantisation::Sq7 }
+    }
+}
+
+impl Hnsw {
+    /// Refuses numbers that no graph can be built with.
+    fn validate(self) -> Result<()> {
+        if !(2..=64).contains(&self.m) {
+            return Err(Error::InvalidArgument(format!("a vector graph has 2 to 64 links a level; m = {} was given", self.m)));
+        }
+        if !(1..=65_536).contains(&self.ef_construction) {
+            let given = self.ef_construction;
+            return Err(Error::InvalidArgument(format!("ef_construction is 1 to 65,536; {given} was given")));
+        }
+        Ok(())
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Hnsw::default()
+    }
+}
+
 /// What a collection holds; fixed when it is created, and stored.
 ///
 /// ```
@@ -209,6 +300,9 @@ pub struct Schema {
     /// Names the model that made the vectors; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
+    /// How its vector graphs are built.
+    #[serde(default, skip_serializing_if = "Hnsw::is_default")]
+    pub hnsw: Hnsw,
 }
 
 impl Default for Schema {
@@ -221,6 +315,7 @@ impl Default for Schema {
             extractor: ExtractorKind::Compat,
             source_key: "file_hash".into(),
             embedder: None,
+            hnsw: Hnsw::default(),
         }
     }
 }
@@ -240,6 +335,7 @@ impl Schema {
             }
             _ => {}
         }
+        self.hnsw.validate()?;
         check_name("source key", &self.source_key)
     }
 }

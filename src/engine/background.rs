@@ -20,6 +20,9 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The shortest sleep between two syncs, so that an interval of nothing does not keep a core busy.
 const SHORTEST: Duration = Duration::from_millis(1);
 
+/// The name of the thread that flushes and merges.
+const THREAD_NAME: &str = "triune";
+
 /// How many full memtables may wait for their flush before commits that add documents do it themselves.
 const FROZEN_MEMTABLES_MAX: usize = 4;
 
@@ -123,6 +126,16 @@ impl Background {
         self.interval.lock().map_or(IDLE, |interval| interval.clamp(SHORTEST, IDLE))
     }
 
+    /// Set while the handle is closing.
+    pub(crate) fn stop_flag(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Whether this is the thread that works in the background.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        std::thread::current().name() == Some(THREAD_NAME)
+    }
+
     /// Ends a long merge when the handle is closing.
     pub(crate) fn check_stop(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
@@ -193,7 +206,7 @@ impl Core {
                 wait(&waiting.background.called, &waiting.background.wake, IDLE);
             }
         };
-        let thread = std::thread::Builder::new().name("triune".into()).spawn(run);
+        let thread = std::thread::Builder::new().name(THREAD_NAME.into()).spawn(run);
         *self.background.thread.lock() = Some(thread.map_err(|e| Error::io("starting the background thread", e))?);
         Ok(())
     }
@@ -254,7 +267,12 @@ impl Core {
             let w = self.writer.lock();
             (w.version.clone(), w.catalog.clone())
         };
-        let plans = choose(Field { version: &version, catalog: &catalog, skip: &damage.collections });
+        let plans = choose(Field {
+            version: &version,
+            catalog: &catalog,
+            skip: &damage.collections,
+            graph_vectors: super::graphs::from(&self.options),
+        });
         if plans.is_empty() {
             return Ok(false);
         }

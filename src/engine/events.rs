@@ -92,6 +92,11 @@ pub(crate) fn merged(collections: usize, segments: usize, rows: u64, bytes: u64,
     info!(collections, segments, rows, bytes, elapsed_us = timer.us(), "merged");
 }
 
+/// The graph over the vectors of a segment was built, of as many graphs as `reused`.
+pub(crate) fn graph_built(vectors: u32, reused: usize, threads: usize, timer: Timer) {
+    info!(vectors, reused, threads, elapsed_us = timer.us(), "vector graph built");
+}
+
 /// Files that nothing reached were removed, or have to wait for a process that is opening the database.
 pub(crate) fn collected(files: usize, delayed: bool) {
     debug!(files, delayed, "collected garbage");

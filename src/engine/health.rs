@@ -155,7 +155,7 @@ impl Core {
         let version = if self.is_reader() { self.published.read().version.clone() } else { version };
         let unreached = self.files.garbage(|| self.reachable(&self.writer.lock()))?;
         let skip = BTreeSet::new();
-        let field = Field { version: &version, catalog: &catalog, skip: &skip };
+        let field = Field { version: &version, catalog: &catalog, skip: &skip, graph_vectors: super::graphs::from(&self.options) };
         let (segments, bytes) = policy::backlog(field, self.options.merge_fan_in);
         let Unreached { files, bytes: garbage_bytes } = unreached;
         Ok(Health {

@@ -34,6 +34,7 @@ mod events;
 mod files;
 mod flush;
 mod frequencies;
+mod graphs;
 mod health;
 mod merge;
 mod open;

@@ -9,8 +9,9 @@ use crate::graph::{DocumentEdge, GraphPart, Live, RelationEdge};
 use crate::ids::{Lsn, Seq};
 use crate::memtable::{MemCollection, Totals};
 use crate::metadata::evaluate;
+use crate::options::Effort;
 use crate::text::{Posting, TextPart};
-use crate::vector::QueryVector;
+use crate::vector::{self, Admitted, Found, QueryVector};
 use roaring::RoaringBitmap;
 use std::borrow::Cow;
 
@@ -187,6 +188,30 @@ impl Part {
             }
         }
         Ok(())
+    }
+
+    /// Walks the vector graph, when the part has one and a walk costs less than a scan, and offers the nearest with their scores.
+    pub(crate) fn nearest(
+        &self,
+        query: &QueryVector,
+        lsn: Lsn,
+        admitted: Option<&RoaringBitmap>,
+        effort: Effort,
+        k: usize,
+        sink: &mut dyn FnMut(u32, f64),
+    ) -> Result<Found> {
+        let Part::Segment(s) = self else { return Ok(Found::Scan) };
+        let rooms = s.rooms()?;
+        let Some(vectors) = &rooms.vectors else { return Ok(Found::Scan) };
+        let lives = |row: u32| rooms.deaths.lives(row, lsn);
+        let admitted = match admitted {
+            Some(rows) => Admitted::Only(rows),
+            None => match s.dead_rows(lsn) {
+                0 => Admitted::All,
+                dead => Admitted::Living { dead, lives: &lives },
+            },
+        };
+        vector::nearest(vectors, query, admitted, effort, k, sink)
     }
 
     /// Scores every vector seen at `lsn`.

@@ -2,7 +2,7 @@
 //!
 //! Size-tiered by adjacent age: segments of like size that stand next to each other are merged `merge_fan_in` at a time, so a document is
 //! rewritten once a tier, and seqs stay ascending from segment to segment. A segment that is more than a fifth dead is rewritten alone, and so
-//! is every segment in a file more than half of which nothing names any more.
+//! is every segment in a file more than half of which nothing names any more, and one with enough vectors for a graph and none.
 
 use super::merge::Plan;
 use super::segments::SegmentHandle;
@@ -27,6 +27,8 @@ pub(crate) struct Field<'a> {
     pub(crate) catalog: &'a Catalog,
     /// Collections with damaged files: a plan of theirs would fail again.
     pub(crate) skip: &'a BTreeSet<Incarnation>,
+    /// From how many vectors on a segment is to have a graph.
+    pub(crate) graph_vectors: u64,
 }
 
 /// The merges that are due next: what one pass takes.
@@ -57,7 +59,9 @@ fn due_within(field: Field<'_>, fan_in: usize, bytes: u64) -> Vec<Plan> {
             return Some((i, i + fan_in));
         }
         let worn = |s: &Arc<SegmentHandle>| {
-            (s.dead_rows(applied) * 5 > s.entry.rows && s.entry.rows >= 1000) || wasteful.contains(&s.file().number)
+            (s.dead_rows(applied) * 5 > s.entry.rows && s.entry.rows >= 1000)
+                || wasteful.contains(&s.file().number)
+                || lacks_graph(s, field.graph_vectors)
         };
         segments.iter().position(worn).map(|i| (i, i + 1))
     })
@@ -68,20 +72,23 @@ pub(crate) fn whole(field: Field<'_>) -> Vec<Plan> {
     let applied = field.version.applied_lsn();
     let wasteful = wasteful_files(field.version, 0);
     plans(field, PASS_BYTES, |segments| {
-        let worn = |s: &Arc<SegmentHandle>| s.dead_rows(applied) > 0 || wasteful.contains(&s.file().number);
+        let worn =
+            |s: &Arc<SegmentHandle>| s.dead_rows(applied) > 0 || wasteful.contains(&s.file().number) || lacks_graph(s, field.graph_vectors);
         let worth = segments.len() > 1 || segments.iter().any(worn);
         (worth && fits(segments)).then_some((0, segments.len()))
     })
 }
 
-/// The youngest segments of each collection that together hold at most what is left of `bytes`, when they are at least two: what `close` folds.
+/// The youngest segments of each collection that together hold at most what is left of `bytes`, and too few vectors for a graph, when they are
+/// at least two: what `close` folds.
 pub(crate) fn fold(field: Field<'_>, bytes: u64) -> Vec<Plan> {
     let mut left = bytes;
     plans(field, PASS_BYTES, |segments| {
-        let mut sum = 0u64;
+        let (mut sum, mut vectors) = (0u64, 0u64);
         let young = segments.iter().rev().take_while(|s| {
-            sum + s.entry.length <= left && {
+            sum + s.entry.length <= left && vectors + s.entry.vectors < field.graph_vectors && {
                 sum += s.entry.length;
+                vectors += s.entry.vectors;
                 true
             }
         });
@@ -124,6 +131,12 @@ fn wasteful_files(version: &Version, least: u64) -> BTreeSet<u64> {
     }
     let wasteful = |named: u64, length: u64| named.saturating_mul(2) < length && length - named >= least;
     files.into_iter().filter(|&(_, (named, length))| wasteful(named, length)).map(|(number, _)| number).collect()
+}
+
+/// Whether a segment has enough vectors for a graph, and none. One that can't be opened is left to whoever reads it.
+fn lacks_graph(segment: &SegmentHandle, from: u64) -> bool {
+    let has_none = || segment.rooms().is_ok_and(|rooms| rooms.vectors.as_ref().is_some_and(|v| !v.has_graph()));
+    segment.entry.vectors >= from && has_none()
 }
 
 fn tier(bytes: u64, fan_in: usize) -> u32 {

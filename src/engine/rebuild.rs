@@ -43,9 +43,9 @@ pub struct RebuildReport {
 
 /// Rebuilds one collection, or all of them. A log that was not checkpointed is brought into segments.
 pub(crate) fn rebuild(dir: &Arc<dyn Directory>, options: Options, only: Option<&str>) -> Result<RebuildReport> {
-    let (mut report, landed) = pass(dir, only)?;
+    let (mut report, landed) = pass(dir, &options, only)?;
     // The ordinary end of opening: what the log holds goes into segments, and what nothing reaches any more goes.
-    let (core, _) = open::open_writer(dir.clone(), Options { background: false, ..options })?;
+    let (core, _) = open::open_writer(dir.clone(), Options { background: false, ..options.clone() })?;
     let known = only.is_none_or(|name| core.published.read().catalog.collections.contains_key(name));
     core.checkpoint()?;
     core.wait_for_garbage()?;
@@ -55,14 +55,14 @@ pub(crate) fn rebuild(dir: &Arc<dyn Directory>, options: Options, only: Option<&
     }
     if landed {
         // Segments that only log records named: the manifest names them now.
-        report = pass(dir, only)?.0;
+        report = pass(dir, &options, only)?.0;
         open::open_writer(dir.clone(), Options { background: false, ..Options::default() })?.0.wait_for_garbage()?;
     }
     Ok(report)
 }
 
 /// Rebuilds what the manifest names; whether the log names segments besides.
-fn pass(dir: &Arc<dyn Directory>, only: Option<&str>) -> Result<(RebuildReport, bool)> {
+fn pass(dir: &Arc<dyn Directory>, options: &Options, only: Option<&str>) -> Result<(RebuildReport, bool)> {
     refuse_missing(dir.as_ref())?;
     restore_lock(dir.as_ref())?;
     let _lock = take_lock(dir.as_ref())?;
@@ -77,7 +77,7 @@ fn pass(dir: &Arc<dyn Directory>, only: Option<&str>) -> Result<(RebuildReport, 
     let files = Files::new(dir.clone(), &present);
     let mut publisher = settled(dir.as_ref(), &state)?;
     let mut made = Vec::new();
-    let result = write_all(dir, &files, &state, wanted, &mut made, &mut report)
+    let result = write_all(dir, options, &files, &state, wanted, &mut made, &mut report)
         .and_then(|manifest| publish(dir.as_ref(), &files, &mut publisher, &state, &manifest));
     match result {
         Ok(()) => Ok((report, landed)),
@@ -105,6 +105,7 @@ fn settled(dir: &dyn Directory, state: &State) -> Result<Publisher> {
 /// Writes every wanted segment again, each to a file of its own, and gives the manifest that names them.
 fn write_all(
     dir: &Arc<dyn Directory>,
+    options: &Options,
     files: &Files,
     state: &State,
     wanted: impl Fn(&str) -> bool,
@@ -119,7 +120,7 @@ fn write_all(
             let dead = check_primary(dir.as_ref(), database, entry).map_err(beyond_rebuilding)?;
             made.push(files.create(FileName::Segments)?);
             let file = made.last().expect("was just pushed");
-            let new = write_segment(dir.as_ref(), database, file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
+            let new = write_segment(dir.as_ref(), options, database, file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
             file.sync()?;
             *entry = new.entry;
             if !dead.is_empty() {
@@ -180,6 +181,7 @@ fn beyond_rebuilding(error: Error) -> Error {
 /// Writes one segment again from its primary sections.
 fn write_segment(
     dir: &dyn Directory,
+    options: &Options,
     database: Uuid,
     file: &NewFile,
     old: &SegmentEntry,
@@ -220,6 +222,7 @@ fn write_segment(
         let mut builder = VectorsBuilder::begin(&mut out, vectors.dimension())?;
         vectors.for_each(|row, vector| builder.push(&mut out, row, vector))?;
         builder.finish(&mut out, rows.rows())?;
+        super::graphs::write_anew(options, &mut out, vectors, schema)?;
     }
     let tokens = lengths.iter().map(|&l| u64::from(l)).sum();
     let mut text = TextBuilder::begin(&mut out, &Analyzer::new(schema.analyzer), lengths)?;

@@ -3,6 +3,7 @@
 use super::core::Core;
 use super::files::NewFile;
 use super::flush::{DerivedBuilder, fill, new_entry};
+use super::graphs;
 use super::merge::Plan;
 use super::segments::{SegmentFile, SegmentHandle};
 use crate::docstore::{RowsBuilder, content_hash};
@@ -108,6 +109,7 @@ impl<'a> Rewriter<'a> {
 fn fill_segment(core: &Core, out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], rows: u32) -> Result<SegmentEntry> {
     let (mut entry, derived) = merge_rows(core, out, plan, rows)?;
     merge_vectors(out, plan, row_maps, rows, &mut entry)?;
+    graphs::write_merged(core, out, plan, row_maps, &entry)?;
     let mut lengths = Vec::with_capacity(rows as usize);
     let mut texts: Vec<(&TextReader, &[u32])> = Vec::new();
     for (input, map) in plan.inputs.iter().zip(row_maps) {

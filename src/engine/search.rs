@@ -8,11 +8,11 @@ use super::version::{Part, Parts};
 use crate::document::check_vector;
 use crate::error::{Error, Result};
 use crate::graph::{self, query_entities};
-use crate::ids::Seq;
-use crate::options::{Schema, Scorer, limits};
+use crate::ids::{Lsn, Seq};
+use crate::options::{Effort, Schema, Scorer, limits};
 use crate::ranking::{RowAddress, Scored, TopK};
 use crate::text::{Analyzer, CorpusStatistics};
-use crate::vector::QueryVector;
+use crate::vector::{Found, QueryVector};
 use roaring::RoaringBitmap;
 
 /// The rows that may be answers, by part; `None` when all may.
@@ -21,8 +21,16 @@ pub(crate) type Admitted<'a> = Option<&'a [RoaringBitmap]>;
 /// A scan reads rows in order and several at once; reading one alone costs about as much as this many of a scan.
 const LONE_ROW_COST: u64 = 4;
 
-/// The `k` nearest vectors, by an exact scan. O(live vectors x dimension), or with few rows admitted O(those x dimension).
-pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], admitted: Admitted<'_>, k: usize) -> Result<Vec<Scored>> {
+/// The `k` nearest vectors. A segment with a graph is walked, as far as `effort` says; everything else is scanned: O(live vectors x dimension), or
+/// with few rows admitted O(those x dimension). Every score is exact, whichever way it was come by.
+pub(crate) fn vectors(
+    parts: &Parts,
+    schema: &Schema,
+    vector: &[f32],
+    admitted: Admitted<'_>,
+    k: usize,
+    effort: Effort,
+) -> Result<Vec<Scored>> {
     check_vector("the query vector", vector)?;
     match schema.dimension {
         // Nothing has a vector yet.
@@ -47,20 +55,28 @@ pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], admitted: 
                 }
             }
         };
-        match admitted.map(|a| &a[i]) {
-            None => part.scan_vectors(&query, parts.lsn, &mut offer)?,
-            Some(rows) if rows.len() * LONE_ROW_COST < u64::from(part.row_count()) => part.score_rows(&query, rows, &mut offer)?,
-            Some(rows) => part.scan_vectors(&query, parts.lsn, |row, score| {
-                if rows.contains(row) {
-                    offer(row, score);
-                }
-            })?,
+        let admitted = admitted.map(|a| &a[i]);
+        if part.nearest(&query, parts.lsn, admitted, effort, k, &mut offer)? == Found::Scan {
+            scan(part, &query, parts.lsn, admitted, &mut offer)?;
         }
         if let Some(e) = failure {
             return Err(e);
         }
     }
     Ok(top.into_sorted())
+}
+
+/// Scores every vector of a part that may be an answer.
+fn scan(part: &Part, query: &QueryVector, lsn: Lsn, admitted: Option<&RoaringBitmap>, offer: &mut impl FnMut(u32, f64)) -> Result<()> {
+    match admitted {
+        None => part.scan_vectors(query, lsn, offer),
+        Some(rows) if rows.len() * LONE_ROW_COST < u64::from(part.row_count()) => part.score_rows(query, rows, offer),
+        Some(rows) => part.scan_vectors(query, lsn, |row, score| {
+            if rows.contains(row) {
+                offer(row, score);
+            }
+        }),
+    }
 }
 
 /// The `k` best texts by BM25. O(postings of the query's terms); the first `okapi` query of a snapshot that holds a very common term also

@@ -27,6 +27,8 @@ pub(crate) struct SegmentFile {
     /// Its bytes when it was opened; it is never written again.
     pub(crate) length: u64,
     access: Access,
+    /// Whether vector graphs in it are to be copied into memory.
+    pinned: bool,
 }
 
 /// How the file is read. A mapping needs no descriptor: many files do not use them up.
@@ -43,10 +45,10 @@ impl SegmentFile {
         let handle = open_named(dir, &name)?;
         let length = handle.len().map_err(|e| Error::io(format!("reading the length of {name}"), e))?;
         let access = match mode {
-            IoMode::Mmap => Access::Mapped(handle.map(length).map_err(|e| Error::io(format!("mapping {name}"), e))?),
+            IoMode::Mmap | IoMode::Pinned => Access::Mapped(handle.map(length).map_err(|e| Error::io(format!("mapping {name}"), e))?),
             IoMode::Pread => Access::Read(handle),
         };
-        Ok(Arc::new(SegmentFile { number, name, length, access }))
+        Ok(Arc::new(SegmentFile { number, name, length, access, pinned: mode == IoMode::Pinned }))
     }
 }
 
@@ -171,7 +173,7 @@ impl SegmentHandle {
         if u64::from(rows.rows()) != e.rows || e.rows > limits::SEGMENT_ROWS_MAX {
             return differs("rows", e.rows, u64::from(rows.rows()));
         }
-        let vectors = VectorsReader::open(&reader)?;
+        let vectors = VectorsReader::open_pinned(&reader, self.file.pinned)?;
         let count = vectors.as_ref().map_or(0, |v| u64::from(v.count()));
         if count != e.vectors {
             return differs("vectors", e.vectors, count);

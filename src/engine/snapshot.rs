@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::graph::{self, EntityView, Neighbour};
 use crate::ids::{Generation, Lsn, Seq};
-use crate::options::{Schema, Scorer, limits};
+use crate::options::{Effort, Schema, Scorer, limits};
 use crate::ranking::Scored;
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -253,11 +253,18 @@ impl Collection {
         filter.filter(|f| !f.is_empty()).map(|f| self.parts.matching(f)).transpose()
     }
 
-    /// The `k` documents whose vectors are nearest to `vector`, exactly, of those that match `filter`. See [`crate::options::Metric`] for the
-    /// scores.
+    /// The `k` documents whose vectors are nearest to `vector`, of those that match `filter`: with [`Effort::DEFAULT`], by which one of fifty may be
+    /// missing where segments have graphs. There are always min(k, matching documents with a vector). See [`crate::options::Metric`] for the
+    /// scores, which are exact.
     pub fn nearest(&self, vector: &[f32], filter: Option<&Filter>, k: usize) -> Result<Vec<Scored>> {
+        self.nearest_with(vector, filter, k, Effort::DEFAULT)
+    }
+
+    /// As [`Collection::nearest`], trying as hard as `effort` says.
+    pub fn nearest_with(&self, vector: &[f32], filter: Option<&Filter>, k: usize, effort: Effort) -> Result<Vec<Scored>> {
         check_k(k)?;
-        search::vectors(&self.parts, &self.info.schema, vector, self.admitted(filter)?.as_deref(), k)
+        effort.check()?;
+        search::vectors(&self.parts, &self.info.schema, vector, self.admitted(filter)?.as_deref(), k, effort)
     }
 
     /// The `k` documents whose texts score best for `query`, by `scorer` or the collection's own, of those that match `filter`.
@@ -289,7 +296,7 @@ impl Collection {
     /// What the vector retriever says of these hits alone; those without a vector are left out.
     pub(crate) fn vector_scores_of(&self, vector: &[f32], hits: &[Scored]) -> Result<Vec<Scored>> {
         let rows = search::rows_only(&self.parts, &hits.iter().map(|h| h.address).collect::<Vec<_>>());
-        search::vectors(&self.parts, &self.info.schema, vector, Some(&rows), hits.len())
+        search::vectors(&self.parts, &self.info.schema, vector, Some(&rows), hits.len(), Effort::Exact)
     }
 
     /// The document of a hit, without its vector.

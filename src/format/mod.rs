@@ -24,6 +24,8 @@ pub mod terms;
 pub mod tombstones;
 pub mod transducer;
 pub mod varint;
+pub mod vector_codes;
+pub mod vector_graph;
 pub mod vectors;
 pub mod wal;
 pub mod witness;

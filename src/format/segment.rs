@@ -124,8 +124,7 @@ macro_rules! section_kinds {
 
             /// Whether this version neither writes it nor reads it.
             pub fn is_reserved(self) -> bool {
-                use SectionKind::{EntityVectors, Positions, VectorCodes, VectorGraph};
-                matches!(self, EntityVectors | VectorGraph | VectorCodes | Positions)
+                matches!(self, SectionKind::EntityVectors | SectionKind::Positions)
             }
 
             /// Its name in the specification.

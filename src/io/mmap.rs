@@ -8,9 +8,9 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
-use super::Bytes;
+use super::{Bytes, Memory, Usage};
 
 /// Maps the first `len` bytes of a sealed file for reading; `name` is for messages.
 ///
@@ -26,7 +26,7 @@ pub(crate) fn map(file: &File, name: &str, len: u64) -> Result<Bytes> {
         return Ok(Bytes::new(Vec::new()));
     }
     let len = usize::try_from(len).map_err(|_| Error::new(ErrorKind::OutOfMemory, format!("{name} has more bytes than fit in memory")))?;
-    Ok(Bytes::new(map_sealed(file, len)?))
+    Ok(Bytes::of_memory(map_sealed(file, len)?))
 }
 
 /// Maps `len` bytes, which the caller has checked to be there.
@@ -35,4 +35,33 @@ fn map_sealed(file: &File, len: usize) -> Result<Mmap> {
     // SAFETY: the rule of this module: only sealed files are mapped, which nobody writes or truncates any more, and `len` lies within the
     // file, so the bytes neither change nor vanish while the mapping lives.
     unsafe { MmapOptions::new().len(len).map(file) }
+}
+
+impl Memory for Mmap {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn advise(&self, start: usize, len: usize, usage: Usage) {
+        // Advice that is not taken costs time and nothing else.
+        #[cfg(unix)]
+        let _ = match usage {
+            Usage::Soon => self.advise_range(memmap2::Advice::WillNeed, start, len),
+            Usage::Random => self.advise_range(memmap2::Advice::Random, start, len),
+        };
+        #[cfg(not(unix))]
+        let _ = (start, len, usage);
+    }
+}
+
+/// A copy of bytes in memory of their own, in large pages where the operating system has them.
+pub(crate) fn anonymous_copy(bytes: &[u8]) -> Result<Bytes> {
+    if bytes.is_empty() {
+        return Ok(Bytes::new(Vec::new()));
+    }
+    let mut copy = MmapMut::map_anon(bytes.len())?;
+    #[cfg(target_os = "linux")]
+    let _ = copy.advise(memmap2::Advice::HugePage);
+    copy.copy_from_slice(bytes);
+    Ok(Bytes::of_memory(copy.make_read_only()?))
 }

@@ -141,7 +141,7 @@ pub trait File: Send + Sync + fmt::Debug {
 /// Immutable bytes, mapped or owned; cheap to clone, and alive while any clone is.
 #[derive(Clone)]
 pub struct Bytes {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    owner: Arc<dyn Memory>,
     start: usize,
     len: usize,
 }
@@ -149,8 +149,17 @@ pub struct Bytes {
 impl Bytes {
     /// All of `owner`.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Bytes {
-        let len = owner.as_ref().len();
+        Bytes::of_memory(Plain(owner))
+    }
+
+    fn of_memory(owner: impl Memory + 'static) -> Bytes {
+        let len = owner.bytes().len();
         Bytes { owner: Arc::new(owner), start: 0, len }
+    }
+
+    /// Tells the operating system how these bytes will be used, where they are mapped and it listens.
+    pub fn advise(&self, usage: Usage) {
+        self.owner.advise(self.start, self.len, usage);
     }
 
     /// A part of these bytes; `None` when it does not lie inside.
@@ -163,10 +172,37 @@ impl Bytes {
     }
 }
 
+/// How mapped bytes will be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// All of them, soon: they are read ahead.
+    Soon,
+    /// Here and there: reading ahead would be wasted.
+    Random,
+}
+
+/// What holds bytes.
+trait Memory: Send + Sync {
+    /// All of them.
+    fn bytes(&self) -> &[u8];
+
+    /// How a part of them will be used.
+    fn advise(&self, _start: usize, _len: usize, _usage: Usage) {}
+}
+
+/// Memory that takes no advice.
+struct Plain<T>(T);
+
+impl<T: AsRef<[u8]> + Send + Sync> Memory for Plain<T> {
+    fn bytes(&self) -> &[u8] {
+        self.0.as_ref()
+    }
+}
+
 impl Deref for Bytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &(*self.owner).as_ref()[self.start..self.start + self.len]
+        &self.owner.bytes()[self.start..self.start + self.len]
     }
 }
 

@@ -6,7 +6,7 @@ use crate::engine::Collection;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::ids::Seq;
-use crate::options::Scorer;
+use crate::options::{Effort, Scorer};
 use crate::ranking::Scored;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -138,8 +138,8 @@ pub struct Search {
     pub mode: Mode,
     /// The most hits to return, at most 1,000,000. 0 returns none. Default: 10.
     pub k: usize,
-    /// Whether vectors are compared one by one. They always are until a collection has a vector graph.
-    pub exact: bool,
+    /// How hard the vector retriever tries. Default: to find 98 of 100 of the true nearest.
+    pub effort: Effort,
     /// The text scorer; the collection's own when absent.
     pub scorer: Option<Scorer>,
     /// Restricts the documents that are answers, never the statistics behind scores. There are min(k, matching documents that a retriever
@@ -166,7 +166,7 @@ impl Default for Search {
             vector: None,
             mode: Mode::Hybrid,
             k: 10,
-            exact: false,
+            effort: Effort::DEFAULT,
             scorer: None,
             filter: None,
             hops: 2,
@@ -288,7 +288,11 @@ impl Collection {
 
     fn vector_leg(&self, search: &Search, k: usize) -> Result<List> {
         let vector = search.vector.as_deref().ok_or_else(|| Error::InvalidArgument("mode vector needs a query vector".into()))?;
-        Ok(List { name: "vector", weight: search.fusion.vector_weight, hits: self.nearest(vector, search.filter.as_ref(), k)? })
+        Ok(List {
+            name: "vector",
+            weight: search.fusion.vector_weight,
+            hits: self.nearest_with(vector, search.filter.as_ref(), k, search.effort)?,
+        })
     }
 
     fn text_leg(&self, search: &Search, k: usize) -> Result<List> {

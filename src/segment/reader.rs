@@ -1,5 +1,6 @@
 //! Reads one segment: the frame is checked at open, a block when it is first touched.
 
+use super::region::Region;
 use super::touched::TouchedBytes;
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
@@ -43,7 +44,7 @@ struct SectionState {
     /// Loaded and checked at first use.
     crcs: OnceLock<Vec<u32>>,
     /// One bit per block that was checked. A set bit is released after its block was read and compared.
-    verified: OnceLock<Box<[AtomicU64]>>,
+    verified: OnceLock<Arc<[AtomicU64]>>,
     /// The whole section, in `Pread` mode, once someone asked for all of it.
     whole: OnceLock<Bytes>,
 }
@@ -273,31 +274,12 @@ impl Section {
     /// The first `length` bytes, each block checked when it is touched. In `Pread` mode the whole section is read into memory, and checked,
     /// here.
     pub fn touched(&self, length: u64) -> Result<TouchedBytes> {
-        let (all, whole) = match &self.inner.source {
-            Source::Mapped(bytes) => (bytes.slice(self.state().entry.offset.get(), self.len()).expect("checked at open"), false),
-            Source::Pread(_) => (self.whole_bytes()?, true),
-        };
-        let outside = || self.corrupt(0, format!("its first part has {length} bytes, the section {}", self.len()));
-        Ok(TouchedBytes::new(self.clone(), all.slice(0, length).ok_or_else(outside)?, whole))
-    }
-
-    /// Checks the blocks of a range that was not checked yet. In `Pread` mode every byte is checked when it is read.
-    pub(super) fn check_blocks(&self, range: Range<usize>) -> Result<()> {
-        match &self.inner.source {
-            Source::Mapped(bytes) if !range.is_empty() => {
-                self.verify_mapped(bytes, range.start / BLOCK_BYTES, (range.end - 1) / BLOCK_BYTES)
-            }
-            Source::Mapped(_) | Source::Pread(_) => Ok(()),
-        }
+        TouchedBytes::open(Region::open(self.clone())?, length)
     }
 
     /// Checks every block not checked yet.
     fn verify_mapped(&self, bytes: &Bytes, first: usize, last: usize) -> Result<()> {
-        let state = self.state();
-        let verified = state.verified.get_or_init(|| {
-            let words = (self.len() as usize).div_ceil(BLOCK_BYTES).div_ceil(64);
-            (0..words).map(|_| AtomicU64::new(0)).collect()
-        });
+        let (state, verified) = (self.state(), self.verified());
         for block in first..=last {
             let bit = 1u64 << (block % 64);
             if verified[block / 64].load(Ordering::Acquire) & bit != 0 {
@@ -310,6 +292,26 @@ impl Section {
             verified[block / 64].fetch_or(bit, Ordering::Release);
         }
         Ok(())
+    }
+
+    fn verified(&self) -> &Arc<[AtomicU64]> {
+        self.state().verified.get_or_init(|| {
+            let words = (self.len() as usize).div_ceil(BLOCK_BYTES).div_ceil(64);
+            (0..words).map(|_| AtomicU64::new(0)).collect()
+        })
+    }
+
+    /// The section as a region, for who touches it here and there, very often.
+    pub(super) fn mapped_parts(&self) -> Option<(Bytes, Arc<[AtomicU64]>)> {
+        let Source::Mapped(bytes) = &self.inner.source else { return None };
+        let bytes = bytes.slice(self.state().entry.offset.get(), self.len()).expect("checked at open");
+        Some((bytes, self.verified().clone()))
+    }
+
+    /// Checks the blocks that hold these bytes of a mapped section.
+    pub(super) fn check_mapped(&self, from: usize, to: usize) -> Result<()> {
+        let Source::Mapped(bytes) = &self.inner.source else { return Ok(()) };
+        self.verify_mapped(bytes, from / BLOCK_BYTES, (to - 1) / BLOCK_BYTES)
     }
 
     fn check_block(&self, block: usize, bytes: &[u8]) -> Result<()> {

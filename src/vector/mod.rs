@@ -12,10 +12,12 @@
 //! | `query.rs` | [`QueryVector`]: a query under its collection's metric |
 //! | `builder.rs` | [`VectorsBuilder`]: writes the vectors of a segment |
 //! | `reader.rs` | [`VectorsReader`]: reads and scans them |
-//! | `hnsw/` | a navigable graph over vectors, in memory: no segment holds one yet |
+//! | `hnsw/` | a navigable graph over vectors, in memory: building, merging, walking |
+//! | `ann/` | the graph of a segment: writing it, walking it where it lies, and when to scan instead |
 //!
 //! The bytes are in `crate::format::vectors`. Spec §12.
 
+mod ann;
 pub mod hnsw;
 pub mod kernel;
 
@@ -23,6 +25,7 @@ mod builder;
 mod query;
 mod reader;
 
+pub use ann::{Admitted, Found, GraphBytes, GraphOptions, JUDGED, StoredGraph, nearest, write_graph};
 pub use builder::VectorsBuilder;
 pub use query::QueryVector;
 pub use reader::VectorsReader;

@@ -22,6 +22,11 @@ impl QueryVector {
         self.components.len()
     }
 
+    /// Its components.
+    pub fn components(&self) -> &[f32] {
+        &self.components
+    }
+
     /// How it is compared.
     pub fn metric(&self) -> Metric {
         self.metric

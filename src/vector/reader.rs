@@ -1,10 +1,12 @@
 //! Reads the vectors of one segment.
 
+use super::ann::{Searchers, StoredGraph};
 use super::query::QueryVector;
 use crate::error::{Error, Result};
 use crate::format::error::FormatError;
 use crate::format::segment::SectionKind;
 use crate::format::vectors::{INVERSE_NORM_BYTES, VectorsShape, check_rows, view_components, view_inverse_norms, view_rows};
+use crate::options::Metric;
 use crate::segment::{Section, SegmentReader};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -33,11 +35,22 @@ struct Inner {
     rows_checked: OnceLock<()>,
     /// Missing only in a segment that lost its derived sections.
     norms: Option<Section>,
+    /// Whether links and codes are copied into memory of their own.
+    pinned: bool,
+    segment: SegmentReader,
+    /// Opened when it is first asked for; `Some(None)` when there is none.
+    graph: OnceLock<Option<StoredGraph>>,
+    searchers: Searchers,
 }
 
 impl VectorsReader {
     /// Opens the vectors of a segment; `None` when it has none. O(1): what is in the sections is checked when it is first touched.
     pub fn open(segment: &SegmentReader) -> Result<Option<VectorsReader>> {
+        VectorsReader::open_pinned(segment, false)
+    }
+
+    /// The same; `pinned` says whether links and codes of a graph are to lie in memory of their own.
+    pub fn open_pinned(segment: &SegmentReader, pinned: bool) -> Result<Option<VectorsReader>> {
         let Some(vectors) = segment.section(SectionKind::Vectors) else { return Ok(None) };
         let shape = VectorsShape::decode(vectors.items(), vectors.aux(), vectors.len()).map_err(|e| located(&vectors, e))?;
         let vector_rows = segment.section(SectionKind::VectorRows);
@@ -49,7 +62,10 @@ impl VectorsReader {
         if let Some(s) = &norms {
             shape.decode_norms_entry(s.items(), s.len()).map_err(|e| located(s, e))?;
         }
-        Ok(Some(VectorsReader { inner: Arc::new(Inner { shape, rows, vectors, vector_rows, rows_checked: OnceLock::new(), norms }) }))
+        let (rows_checked, segment) = (OnceLock::new(), segment.clone());
+        let (graph, searchers) = (OnceLock::new(), Searchers::default());
+        let inner = Inner { shape, rows, vectors, vector_rows, rows_checked, norms, pinned, segment, graph, searchers };
+        Ok(Some(VectorsReader { inner: Arc::new(inner) }))
     }
 
     /// Components of every vector.
@@ -89,6 +105,44 @@ impl VectorsReader {
         let norm_bytes = self.norm_bytes(query, position..position + 1)?;
         let norms = view_inverse_norms(&norm_bytes).map_err(|e| located(&self.inner.vectors, e))?;
         Ok(Some(query.score(&view_components(&bytes), norms.first().map_or(0.0, |norm| norm.get()))))
+    }
+
+    /// Calls `read` with the vector at a position, below [`VectorsReader::count`], and its inverse norm.
+    pub(super) fn at<T>(&self, position: u32, read: impl FnOnce(&[f32], f64) -> T) -> Result<T> {
+        let bytes = self.vector_bytes(position..position + 1)?;
+        let norm = self.inverse_norm(position)?;
+        Ok(read(&view_components(&bytes), norm))
+    }
+
+    /// The row of the vector at a position.
+    pub(crate) fn row_at(&self, position: u32) -> Result<u32> {
+        Ok(self.positions()?.row(position))
+    }
+
+    /// The graph over the vectors, if the segment has one; `metric` is that of the collection, for which it was built.
+    pub fn graph(&self, metric: Metric) -> Result<Option<&StoredGraph>> {
+        let Inner { segment, shape, graph, pinned, .. } = &*self.inner;
+        if let Some(graph) = graph.get() {
+            return Ok(graph.as_ref());
+        }
+        let opened = StoredGraph::open(segment, *shape, metric, *pinned)?;
+        Ok(graph.get_or_init(|| opened).as_ref())
+    }
+
+    /// Whether the segment has a graph. O(sections).
+    pub fn has_graph(&self) -> bool {
+        self.inner.segment.section(SectionKind::VectorGraph).is_some()
+    }
+
+    /// What searches of the graph keep from one to the next.
+    pub(super) fn searchers(&self) -> &Searchers {
+        &self.inner.searchers
+    }
+
+    fn inverse_norm(&self, position: u32) -> Result<f64> {
+        let Some(norms) = &self.inner.norms else { return Ok(0.0) };
+        let bytes = norms.read(u64::from(position) * INVERSE_NORM_BYTES..u64::from(position + 1) * INVERSE_NORM_BYTES)?;
+        Ok(bytes.first_chunk::<8>().map_or(0.0, |b| f64::from_le_bytes(*b)))
     }
 
     /// Scores every vector whose row `live` accepts, in ascending order of rows. `live` may be asked about a row more than once.
@@ -185,7 +239,7 @@ impl VectorsReader {
         Ok(Positions::Some(vector_rows))
     }
 
-    fn check_dimension(&self, query: &QueryVector) -> Result<()> {
+    pub(super) fn check_dimension(&self, query: &QueryVector) -> Result<()> {
         if query.dimension() == self.dimension() as usize {
             return Ok(());
         }

@@ -259,7 +259,8 @@ fn vector_search_gives_the_golden_answers() {
                         Metric::Dot => &q.dot,
                         Metric::L2 => &q.l2,
                     };
-                    let search = Search { vector: Some(q.vector.clone()), mode: Mode::Vector, exact: true, ..Search::default() };
+                    let search =
+                        Search { vector: Some(q.vector.clone()), mode: Mode::Vector, effort: triune::Effort::Exact, ..Search::default() };
                     let hits = main.search(&search).unwrap().hits;
                     assert_hits(&hits, expected, 2e-5, 2e-5, &format!("case {n}, {metric}, {layout}"));
                     compared += 1;

@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `ann` | vector graphs: what they find of the true nearest, with deaths, filters, merges and damage |
 //! | `api` | what the library promises, through its public names: one test a promise |
 //! | `golden` | the golden answers, through the library |
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
@@ -24,6 +25,7 @@
 #![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
 #![allow(clippy::wildcard_enum_match_arm, reason = "the helpers look for a few tokens among many")]
 
+mod ann;
 mod api;
 mod compat;
 mod corruption;

@@ -5,13 +5,14 @@
 
 mod contents;
 mod maintenance;
+mod names;
 
 pub(crate) use contents::*;
 pub(crate) use maintenance::*;
+pub(crate) use names::*;
 
-use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Parser, Subcommand};
 use std::path::{Path, PathBuf};
-use triune::{Durability, Metric, Rerank, Scorer};
 
 /// An embedded retrieval database: documents, vectors and full text in one directory, changed by one atomic commit.
 #[derive(Debug, Parser)]
@@ -158,6 +159,22 @@ pub(crate) struct CreateArgs {
     /// The metadata key that names a document's source. Default: file_hash
     #[arg(long, value_name = "K")]
     pub(crate) source_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) hnsw: HnswArgs,
+}
+
+/// How vector graphs are built.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HnswArgs {
+    /// Links of a vector in the vector graph, 2 to 64; on the lowest level twice as many. Default: 16
+    #[arg(long, value_name = "N")]
+    pub(crate) m: Option<u16>,
+    /// Candidates among which links are chosen, 1 to 65,536. Default: 200
+    #[arg(long, value_name = "N")]
+    pub(crate) ef_construction: Option<u32>,
+    /// What walks of the vector graph compare: codes of seven bits a component, or the vectors themselves
+    #[arg(long, value_enum, default_value_t = QuantisationName::Sq7)]
+    pub(crate) quantisation: QuantisationName,
 }
 
 #[cfg(feature = "ingest")]
@@ -252,16 +269,19 @@ pub(crate) struct SearchArgs {
     /// How many hits. Their ranks are counted from 1 for people, and from 0 in JSON
     #[arg(short, value_name = "N", default_value_t = 10)]
     pub(crate) k: usize,
-    /// Compare with every vector instead of walking an index
-    #[arg(long)]
+    /// Compare with every vector, so that none of the nearest is missing, instead of walking the vector graph
+    #[arg(long, conflicts_with_all = ["ef", "recall"])]
     pub(crate) exact: bool,
+    /// The share of the true nearest that a walk of the vector graph is to find, by what was measured when it was built. Default: 0.98
+    #[arg(long, value_name = "0..1", conflicts_with = "ef")]
+    pub(crate) recall: Option<f64>,
     /// The scorer of the text search. Default: the collection's
     #[arg(long, value_enum)]
     pub(crate) scorer: Option<ScorerName>,
     /// Steps of the graph search: 1 stays with the question's entities, 2 goes on to what stands beside them. Default: 2
     #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) hops: Option<u32>,
-    /// How widely to walk a vector index. Without effect so far: every vector search is exact
+    /// How many candidates a walk of the vector graph keeps, instead of as many as `--recall` takes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) ef: Option<u64>,
     /// Multiply the scores of the first 50 hits of `graph` or `ppr` by what this retriever says of them
@@ -270,7 +290,7 @@ pub(crate) struct SearchArgs {
     /// Say on stderr what shaped the answer: mode, retrievers, entities of the question, matches of the filter, scorer
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Answer each line {"id","query","vector","mode","k","filter","scorer","hops","exact","ef","rerank"} with one line of JSON, all from one snapshot: its "id", if it has one, "hits", "retrievers", "took_us". `-` reads stdin
+    /// Answer each line {"id","query","vector","mode","k","filter","scorer","hops","exact","ef","recall","rerank"} with one line of JSON, all from one snapshot: its "id", if it has one, "hits", "retrievers", "took_us". `-` reads stdin
     #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
     pub(crate) queries: Option<String>,
     /// Query vectors in a NumPy file; row i belongs to line i of --queries
@@ -383,93 +403,6 @@ pub(crate) struct AnalyzeArgs {
     /// JSON lines {"text"}; `-`, the default, reads stdin. Each is answered by one line {"tokens"} or {"entities"}
     #[arg(value_name = "FILE|-", default_value = "-")]
     pub(crate) file: String,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum MetricName {
-    Cosine,
-    Dot,
-    L2,
-}
-
-impl From<MetricName> for Metric {
-    fn from(name: MetricName) -> Metric {
-        match name {
-            MetricName::Cosine => Metric::Cosine,
-            MetricName::Dot => Metric::Dot,
-            MetricName::L2 => Metric::L2,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ScorerName {
-    Okapi,
-    Lucene,
-}
-
-impl From<ScorerName> for Scorer {
-    fn from(name: ScorerName) -> Scorer {
-        match name {
-            ScorerName::Okapi => Scorer::Okapi,
-            ScorerName::Lucene => Scorer::Lucene,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExtractorName {
-    None,
-    Compat,
-    #[value(hide = true)]
-    Rules,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeName {
-    Vector,
-    Text,
-    Hybrid,
-    Graph,
-    Ppr,
-    Docsgpt,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Leg {
-    Vector,
-    Text,
-    Graph,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RerankName {
-    Dense,
-    Text,
-}
-
-impl From<RerankName> for Rerank {
-    fn from(name: RerankName) -> Rerank {
-        match name {
-            RerankName::Dense => Rerank::Dense,
-            RerankName::Text => Rerank::Text,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum DurabilityName {
-    Sync,
-    Buffered,
-}
-
-impl From<DurabilityName> for Durability {
-    fn from(name: DurabilityName) -> Durability {
-        match name {
-            DurabilityName::Sync => Durability::Sync,
-            DurabilityName::Buffered => Durability::Buffered,
-        }
-    }
 }
 
 #[cfg(test)]

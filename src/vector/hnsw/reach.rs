@@ -1,74 +1,99 @@
 //! Every point can be reached from the entry by the links of level 0.
+//!
+//! A tree of links, rooted in the entry, holds all that can be reached. A link of the tree is never taken away, so what was reached stays so: one
+//! pass links everything.
 
 use super::graph::{Graph, Links, NONE};
 use super::search::Scratch;
 use super::space::Space;
-use std::collections::VecDeque;
+use super::worker::nearest_first;
 
 /// How widely to look for a place to link an unreachable point to.
 const EF: usize = 64;
 
 /// Adds links until every point can be reached; returns how many were added. O(points x M), and a search for each point that could not be
-/// reached. Where a row is full, its farthest neighbour gives way, if that one can still be reached by another; a neighbour that is cut off by
-/// it is linked again in its turn.
+/// reached. Where a row is full, the farthest of its links that is not of the tree gives way.
 pub(super) fn connect<S: Space>(space: &S, graph: &mut Graph) -> usize {
     let Some((entry, _)) = graph.entry else { return 0 };
-    let (mut scratch, mut query) = (Scratch::default(), S::Query::default());
-    let mut added = 0;
-    // Each pass links every island that is left; a pass that displaces links may cut others off, so there is a limit, far above what happens.
-    for _ in 0..64 {
-        let mut reached = vec![false; graph.points()];
-        let mut incoming = vec![0u32; graph.points()];
-        flood(graph, entry, &mut reached, &mut incoming);
-        if reached.iter().all(|&r| r) {
-            break;
+    let mut tree = Tree { parents: vec![NONE; graph.points()], queue: Vec::new() };
+    tree.grow(graph, entry, entry);
+    let (mut scratch, mut query, mut added) = (Scratch::default(), S::Query::default(), 0);
+    for point in 0..graph.points() as u32 {
+        if tree.holds(point) {
+            continue;
         }
-        for point in 0..graph.points() as u32 {
-            if reached[point as usize] {
-                continue;
-            }
-            space.query_of(point, &mut query);
-            let near: Vec<(f32, u32)> = scratch.search(space, &query, &*graph, EF).filter(|(_, p)| reached[*p as usize]).collect();
-            let Some(&(distance, host)) = near.iter().find(|(_, host)| has_room(graph, *host, &incoming)).or(near.first()) else { continue };
-            link(graph, host, (distance, point), &mut incoming);
-            added += 1;
-            flood(graph, point, &mut reached, &mut incoming);
-        }
+        space.query_of(point, &mut query);
+        let Some((distance, host)) = tree.host(space, &query, graph, entry, &mut scratch) else { continue };
+        tree.make_room(graph, host);
+        let mut edges: Vec<(f32, u32)> = graph.base.edges(host as usize).chain([(distance, point)]).collect();
+        edges.sort_unstable_by(nearest_first);
+        graph.set(0, host, &edges);
+        tree.grow(graph, point, host);
+        added += 1;
     }
     added
 }
 
-/// Marks what can be reached from `start`, and counts the links that lead to each point from what was marked now.
-fn flood(graph: &Graph, start: u32, reached: &mut [bool], incoming: &mut [u32]) {
-    let mut queue = VecDeque::from([start]);
-    reached[start as usize] = true;
-    while let Some(point) = queue.pop_front() {
-        for &link in graph.row(0, point).iter().take_while(|l| **l != NONE) {
-            incoming[link as usize] += 1;
-            if !reached[link as usize] {
-                reached[link as usize] = true;
-                queue.push_back(link);
+/// What can be reached: of each point, the one whose link leads to it; the entry's is the entry itself.
+struct Tree {
+    parents: Vec<u32>,
+    queue: Vec<u32>,
+}
+
+impl Tree {
+    fn holds(&self, point: u32) -> bool {
+        self.parents[point as usize] != NONE
+    }
+
+    /// Takes in a point under `parent`, and all that can be reached from it, nearest first.
+    fn grow(&mut self, graph: &Graph, point: u32, parent: u32) {
+        self.parents[point as usize] = parent;
+        self.queue.clear();
+        self.queue.push(point);
+        let mut done = 0;
+        while let Some(&from) = self.queue.get(done) {
+            done += 1;
+            for &link in graph.row(0, from).iter().take_while(|l| **l != NONE) {
+                if !self.holds(link) {
+                    self.parents[link as usize] = from;
+                    self.queue.push(link);
+                }
             }
         }
     }
-}
 
-/// Whether a point can take a link without cutting another one off.
-fn has_room(graph: &Graph, host: u32, incoming: &[u32]) -> bool {
-    let row = graph.row(0, host);
-    row.last() == Some(&NONE) || row.iter().any(|&link| incoming[link as usize] > 1)
-}
-
-/// Links `host` to a point, in place of its farthest neighbour that others lead to when its row is full.
-fn link(graph: &mut Graph, host: u32, edge: (f32, u32), incoming: &mut [u32]) {
-    let mut edges: Vec<(f32, u32)> = graph.base.edges(host as usize).collect();
-    if edges.len() == graph.base.width {
-        let spare = edges.iter().rposition(|(_, link)| incoming[*link as usize] > 1).unwrap_or(edges.len() - 1);
-        let (_, gone) = edges.remove(spare);
-        incoming[gone as usize] = incoming[gone as usize].saturating_sub(1);
+    /// The nearest point found that can be reached and can take a link, with its distance.
+    fn host<S: Space>(&self, space: &S, query: &S::Query, graph: &Graph, entry: u32, scratch: &mut Scratch) -> Option<(f32, u32)> {
+        let fits = |&(_, host): &(f32, u32)| self.holds(host) && self.has_room(graph, host);
+        if let Some(found) = scratch.search(space, query, graph, EF).find(fits) {
+            return Some(found);
+        }
+        // The levels above may lead to where level 0 does not; from the entry it leads only to what is reached.
+        scratch.walk(space, query, graph, 0, &[entry], EF);
+        if let Some(found) = scratch.pool.iter().find(fits) {
+            return Some(found);
+        }
+        // There is always one with room: were every row full of links of the tree, it would hold more points than there are.
+        let any = (0..graph.points() as u32).find(|&host| self.holds(host) && self.has_room(graph, host))?;
+        let mut distance = [0.0];
+        space.distances(query, &[any], &mut distance);
+        Some((distance[0], any))
     }
-    incoming[edge.1 as usize] += 1;
-    edges.push(edge);
-    edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    graph.set(0, host, &edges);
+
+    fn has_room(&self, graph: &Graph, host: u32) -> bool {
+        let row = graph.row(0, host);
+        row.last() == Some(&NONE) || row.iter().any(|&link| self.parents[link as usize] != host)
+    }
+
+    /// Takes the farthest link that is not of the tree out of a full row.
+    fn make_room(&self, graph: &mut Graph, host: u32) {
+        let mut edges: Vec<(f32, u32)> = graph.base.edges(host as usize).collect();
+        if edges.len() < graph.base.width {
+            return;
+        }
+        if let Some(spare) = edges.iter().rposition(|(_, link)| self.parents[*link as usize] != host) {
+            edges.remove(spare);
+            graph.set(0, host, &edges);
+        }
+    }
 }

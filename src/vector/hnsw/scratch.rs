@@ -57,6 +57,12 @@ impl Pool {
         None
     }
 
+    /// The distance of the point that was expanded last.
+    #[inline]
+    pub(super) fn last_expanded(&self) -> f32 {
+        self.entries.get(self.cursor.wrapping_sub(1)).map_or(f32::INFINITY, |&entry| distance(entry))
+    }
+
     /// The points with their distances, nearest first.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (f32, u32)> {
         self.entries.iter().map(|&entry| (distance(entry), point(entry)))
@@ -93,6 +99,12 @@ impl Visited {
         if self.words.len() < points.div_ceil(64) {
             self.words.resize(points.div_ceil(64), 0);
         }
+    }
+
+    /// Whether a point was met.
+    #[inline]
+    pub(super) fn contains(&self, point: u32) -> bool {
+        self.words[point as usize / 64] & (1 << (point % 64)) != 0
     }
 
     /// Notes a point below what [`Visited::reset`] was told; whether it is met for the first time.

@@ -9,8 +9,12 @@ use super::space::Space;
 pub struct Scratch {
     pub(super) visited: Visited,
     pub(super) pool: Pool,
-    survivors: Vec<u32>,
-    distances: Vec<f32>,
+    /// Of a restricted walk: what may be returned.
+    pub(super) answers: Pool,
+    pub(super) survivors: Vec<u32>,
+    pub(super) passed_over: Vec<u32>,
+    pub(super) distances: Vec<f32>,
+    pub(super) sorted: Vec<f32>,
     /// Distances computed since the scratch was made.
     pub compared: u64,
 }

@@ -1,6 +1,7 @@
 //! Which candidates become neighbours: those that no nearer neighbour is nearer to (the heuristic of the HNSW paper, algorithm 4).
 
 use super::space::Space;
+use super::worker::nearest_first;
 
 /// Chooses neighbours, kept between calls so that none allocates.
 #[derive(Debug)]
@@ -26,10 +27,17 @@ impl<S: Space> Selector<S> {
     /// in a crowd of equals keeps ways out of it.
     pub(super) fn select(&mut self, space: &S, candidates: &[(f32, u32)], most: usize, least: usize, kept: &mut Vec<(f32, u32)>) {
         kept.clear();
+        self.add(space, candidates, most, least, kept);
+    }
+
+    /// The same, beside those that are kept already, whatever their order.
+    pub(super) fn add(&mut self, space: &S, candidates: &[(f32, u32)], most: usize, least: usize, kept: &mut Vec<(f32, u32)>) {
+        let before = kept.len();
         self.points.clear();
+        self.points.extend(kept.iter().map(|k| k.1));
         self.passed_over.clear();
         for &(distance, candidate) in candidates {
-            if kept.len() == most {
+            if kept.len() >= most {
                 break;
             }
             if self.stands_apart(space, distance, candidate) {
@@ -39,9 +47,10 @@ impl<S: Space> Selector<S> {
                 self.passed_over.push((distance, candidate));
             }
         }
-        if kept.len() < least {
-            kept.extend(self.passed_over.iter().take(least - kept.len()));
-            kept.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let fill = least.saturating_sub(kept.len()).min(self.passed_over.len());
+        kept.extend(&self.passed_over[..fill]);
+        if before > 0 || fill > 0 {
+            kept.sort_unstable_by(nearest_first);
         }
     }
 

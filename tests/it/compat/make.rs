@@ -24,7 +24,7 @@ pub const FIXTURES: [(&str, Make); 5] =
 
 fn options() -> Options {
     // Low, so that small batches land as segments and small sets of dying seqs as files.
-    let thresholds = Thresholds { record_bytes: 6_000, dead_inline_bytes: 100 };
+    let thresholds = Thresholds { record_bytes: 6_000, dead_inline_bytes: 100, ..Thresholds::default() };
     Options { background: false, thresholds, ..Options::default() }
 }
 

@@ -31,7 +31,7 @@ fn twenty(from: usize) -> Vec<Document> {
 /// A database as the manifest of the next one has it.
 pub(crate) fn before_landed_batches() -> (SimDirectory, Database) {
     let disk = SimDirectory::new();
-    let small = Options { thresholds: Thresholds { record_bytes: 600, dead_inline_bytes: 0 }, ..options() };
+    let small = Options { thresholds: Thresholds { record_bytes: 600, dead_inline_bytes: 0, ..Thresholds::default() }, ..options() };
     let db = Database::create_with(Arc::new(disk.clone()), small).unwrap();
     db.create_collection("main", Schema::default()).unwrap();
     db.put("main", twenty(0)).unwrap();

@@ -273,7 +273,12 @@ impl Settings {
             wal_bytes: if self.tiny_log { 10_000 } else { 256 << 20 },
             background: false,
             merge_fan_in: usize::from(self.fan_in),
-            thresholds: if self.tiny_records { Thresholds { record_bytes: 300, dead_inline_bytes: 22 } } else { Thresholds::default() },
+            build_threads: 1,
+            thresholds: if self.tiny_records {
+                Thresholds { record_bytes: 300, dead_inline_bytes: 22, ..Thresholds::default() }
+            } else {
+                Thresholds::default()
+            },
         }
     }
 }

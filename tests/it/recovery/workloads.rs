@@ -304,7 +304,7 @@ pub fn buffered() -> Workload {
 
 /// Batches too large for a record, with commits before and after, which their rows replace and delete.
 pub fn oversize() -> Workload {
-    let thresholds = Thresholds { record_bytes: 1_500, dead_inline_bytes: 60 };
+    let thresholds = Thresholds { record_bytes: 1_500, dead_inline_bytes: 60, ..Thresholds::default() };
     let steps = vec![
         Do(vec![Op::Create("a"), Op::Create("b"), Op::Put("a", documents("x", 2, "s"))]),
         Do(vec![Op::Put("a", documents("big", 12, "t")), Op::Put("b", documents("big", 12, "t")), Op::Delete("a", ids(&["x0"]))]),
@@ -445,7 +445,7 @@ pub fn tiny() -> Workload {
 
 /// A little of each, for what is tried at every operation in many ways.
 pub fn mixed() -> Workload {
-    let thresholds = Thresholds { record_bytes: 1_500, dead_inline_bytes: 60 };
+    let thresholds = Thresholds { record_bytes: 1_500, dead_inline_bytes: 60, ..Thresholds::default() };
     let steps = vec![
         Do(vec![Op::Create("a"), Op::Put("a", documents("x", 3, "s"))]),
         Group(vec![

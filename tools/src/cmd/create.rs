@@ -1,8 +1,8 @@
 //! `triune create`: makes the database when it does not exist, and adds the collection when it does.
 
-use crate::args::{CreateArgs, ExtractorName};
+use crate::args::{CreateArgs, ExtractorName, HnswArgs, QuantisationName};
 use crate::output::{Failure, Out, Outcome};
-use triune::{Database, Error, ErrorCode, ExtractorKind, Schema};
+use triune::{Database, Error, ErrorCode, ExtractorKind, Hnsw, Quantisation, Schema};
 
 pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     // Everything is checked before the first file is made.
@@ -49,6 +49,7 @@ fn schema(args: &CreateArgs) -> Outcome<Schema> {
         analyzer: args.analyzer.parse()?,
         scorer: args.scorer.into(),
         extractor,
+        hnsw: hnsw(&args.hnsw),
         ..Schema::default()
     };
     if let Some(key) = &args.source_key {
@@ -56,4 +57,16 @@ fn schema(args: &CreateArgs) -> Outcome<Schema> {
     }
     schema.validate()?;
     Ok(schema)
+}
+
+pub(crate) fn hnsw(args: &HnswArgs) -> Hnsw {
+    let default = Hnsw::default();
+    Hnsw {
+        m: args.m.unwrap_or(default.m),
+        ef_construction: args.ef_construction.unwrap_or(default.ef_construction),
+        quantisation: match args.quantisation {
+            QuantisationName::None => Quantisation::None,
+            QuantisationName::Sq7 => Quantisation::Sq7,
+        },
+    }
 }

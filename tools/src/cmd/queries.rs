@@ -11,7 +11,7 @@ use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::time::Duration;
-use triune::{Collection, ErrorCode, Filter, Search, SearchResult};
+use triune::{Collection, Effort, ErrorCode, Filter, Search, SearchResult};
 
 pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out) -> Outcome<()> {
     let mut lines = Lines::open(file)?;
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
 /// What a line asks, with the flags for the keys it lacks; and whether it has a vector of its own.
 fn question(flags: &Question, fields: &Fields<'_>) -> Outcome<(Question, bool)> {
     let mut q = flags.clone();
+    let exact = fields.get("exact").is_some_and(|raw| raw.get() == "true");
     for (key, raw) in fields.0.iter().filter(|(_, raw)| raw.get() != "null") {
         match &**key {
             "id" => {}
@@ -80,15 +81,19 @@ fn question(flags: &Question, fields: &Fields<'_>) -> Outcome<(Question, bool)> 
             "mode" => q.mode = named(key, &value::<String>(key, raw, "a string")?)?,
             "scorer" => q.scorer = Some(named(key, &value::<String>(key, raw, "a string")?)?),
             "k" => q.k = value(key, raw, "a whole number, 0 or more")?,
-            "exact" => q.exact = value(key, raw, "true or false")?,
-            // Every vector search is exact so far, which no width of a walk changes.
-            "ef" => drop(value::<std::num::NonZeroU64>(key, raw, "a whole number, 1 or more")?),
+            "exact" if value(key, raw, "true or false")? => q.effort = Effort::Exact,
+            "exact" if q.effort == Effort::Exact => q.effort = Effort::DEFAULT,
+            "exact" => {}
+            // What compares every vector finds all; nothing widens that.
+            "ef" | "recall" if exact => {}
+            "ef" => q.effort = Effort::Ef(value::<std::num::NonZeroUsize>(key, raw, "a whole number, 1 or more")?.get()),
+            "recall" => q.effort = Effort::Recall(value(key, raw, "a number from 0 to 1")?),
             "filter" => q.filter = Some(Filter::parse(raw.get())?),
             "hops" => q.hops = value(key, raw, "1 or 2")?,
             "rerank" => q.rerank = Some(named(key, &value::<String>(key, raw, "a string")?)?),
             _ => {
                 return Err(Failure::invalid(format!(
-                    "unknown key {key:?}; a line has id, query (or text), vector, mode, k, filter, scorer, hops, exact, ef and rerank"
+                    "unknown key {key:?}; a line has id, query (or text), vector, mode, k, filter, scorer, hops, exact, ef, recall and rerank"
                 )));
             }
         }

@@ -7,7 +7,7 @@ use crate::npy;
 use crate::output::{Failure, Out, Outcome, excerpt, note};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::Path;
-use triune::{Filter, Hit, Legs, Mode, RetrieverRank, Search};
+use triune::{Effort, Filter, Hit, Legs, Mode, RetrieverRank, Search};
 
 /// Characters of a hit's text that people see.
 const EXCERPT_CHARS: usize = 200;
@@ -56,6 +56,15 @@ pub(crate) fn ranks(retrievers: &[RetrieverRank]) -> String {
     each.join(", ")
 }
 
+fn effort(args: &SearchArgs) -> Effort {
+    match (args.exact, args.ef, args.recall) {
+        (true, ..) => Effort::Exact,
+        (_, Some(ef), _) => Effort::Ef(usize::try_from(ef).unwrap_or(usize::MAX)),
+        (_, _, Some(recall)) => Effort::Recall(recall),
+        _ => Effort::DEFAULT,
+    }
+}
+
 /// What is asked, before it is known whether it makes sense.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
@@ -64,7 +73,7 @@ pub(crate) struct Question {
     pub(crate) mode: ModeName,
     pub(crate) k: usize,
     pub(crate) scorer: Option<ScorerName>,
-    pub(crate) exact: bool,
+    pub(crate) effort: Effort,
     pub(crate) filter: Option<Filter>,
     pub(crate) hops: u32,
     pub(crate) rerank: Option<RerankName>,
@@ -79,7 +88,7 @@ impl Question {
             mode: args.mode,
             k: args.k,
             scorer: args.scorer,
-            exact: args.exact,
+            effort: effort(args),
             filter: super::filter(args.filter.as_ref())?,
             hops: args.hops.unwrap_or(2),
             rerank: args.rerank,
@@ -113,7 +122,7 @@ impl Question {
             vector: self.vector.filter(|_| mode != Mode::Text),
             mode,
             k: self.k,
-            exact: self.exact,
+            effort: self.effort,
             scorer: self.scorer.map(Into::into),
             filter: self.filter,
             hops: self.hops,

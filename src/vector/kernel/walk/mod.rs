@@ -8,12 +8,7 @@ mod portable;
 
 use std::sync::OnceLock;
 
-/// Codes that are compared at once; a row of codes and a query are padded to a multiple of it.
-pub const BLOCK: usize = 32;
-/// Rows of codes begin at multiples of it: a cache line.
-pub const ROW_ALIGN: usize = 64;
-/// Bytes at the end of a row: its scale and its bias, two f32.
-pub const META_BYTES: usize = 8;
+pub use crate::format::vector_codes::{CODES_BLOCK as BLOCK, META_BYTES, ROW_ALIGN, row_meta as meta, set_row_meta as set_meta};
 
 /// Rows of codes, one after another: codes, padding, scale, bias.
 #[derive(Debug, Clone, Copy)]
@@ -35,20 +30,6 @@ pub struct CodeQuery {
     pub offset: i32,
     /// What is added to every distance.
     pub base: f32,
-}
-
-/// Writes scale and bias to the end of a row.
-pub fn set_meta(row: &mut [u8], scale: f32, bias: f32) {
-    let at = row.len() - META_BYTES;
-    row[at..at + 4].copy_from_slice(&scale.to_le_bytes());
-    row[at + 4..].copy_from_slice(&bias.to_le_bytes());
-}
-
-/// Scale and bias of a row.
-#[inline]
-pub fn meta(row: &[u8]) -> (f32, f32) {
-    let [.., a, b, c, d, e, f, g, h] = *row else { return (0.0, 0.0) };
-    (f32::from_le_bytes([a, b, c, d]), f32::from_le_bytes([e, f, g, h]))
 }
 
 type Codes = fn(&CodeQuery, CodeRows<'_>, &[u32], &mut [f32]);

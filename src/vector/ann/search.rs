@@ -1,0 +1,165 @@
+//! A search in one segment: a walk chooses, the canonical kernel scores.
+
+use super::plan::{Admitted, Plan, plan};
+use super::spaces::{CodesOfNodes, VectorsOfNodes};
+use super::stored::{StoredGraph, Walked};
+use crate::error::Result;
+use crate::options::Effort;
+use crate::vector::hnsw::search::Scratch;
+use crate::vector::hnsw::space::Space;
+use crate::vector::kernel::walk::CodeQuery;
+use crate::vector::query::QueryVector;
+use crate::vector::reader::VectorsReader;
+use parking_lot::Mutex;
+
+/// Candidates are scored by the vectors themselves as far as this many times `k`, and this many more.
+const SCORED_PER_K: usize = 2;
+const SCORED_MORE: usize = 10;
+
+/// What a search found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The sink has the nearest, or what the walk took for them.
+    Nearest,
+    /// Nothing was scored: every vector that may be an answer is to be. Why it is so is the plan's business; the answer is exact then.
+    Scan,
+}
+
+/// Searchers that are at rest, of one graph.
+#[derive(Debug, Default)]
+pub(in crate::vector) struct Searchers {
+    idle: Mutex<Vec<Searcher>>,
+}
+
+/// What a search needs, kept from one to the next so that none allocates.
+#[derive(Debug, Default)]
+struct Searcher {
+    scratch: Scratch,
+    image: Vec<f32>,
+    query: CodeQuery,
+    candidates: Vec<u32>,
+}
+
+/// Offers `sink` row and score of the vectors of a segment that are nearest to a query: at least the `k` best of what was found, each with its
+/// exact score, in no order. A segment without a graph is to be scanned.
+///
+/// # Errors
+/// Corrupt, when the walk met damage. The sink may have been called before.
+pub fn nearest(
+    vectors: &VectorsReader,
+    query: &QueryVector,
+    admitted: Admitted<'_>,
+    effort: Effort,
+    k: usize,
+    sink: &mut dyn FnMut(u32, f64),
+) -> Result<Found> {
+    vectors.check_dimension(query)?;
+    if effort == Effort::Exact {
+        return Ok(Found::Scan);
+    }
+    let Some(graph) = vectors.graph(query.metric())? else { return Ok(Found::Scan) };
+    let plan = plan(graph, admitted, effort, k);
+    if plan == Plan::Scan {
+        return Ok(Found::Scan);
+    }
+    let mut searcher = vectors.searchers().idle.lock().pop().unwrap_or_default();
+    let found = searcher.search(vectors, graph, query, admitted, plan, k, sink);
+    vectors.searchers().idle.lock().push(searcher);
+    found
+}
+
+impl Searcher {
+    #[allow(clippy::too_many_arguments, reason = "one question, taken apart once")]
+    fn search(
+        &mut self,
+        vectors: &VectorsReader,
+        graph: &StoredGraph,
+        query: &QueryVector,
+        admitted: Admitted<'_>,
+        plan: Plan,
+        k: usize,
+        sink: &mut dyn FnMut(u32, f64),
+    ) -> Result<Found> {
+        let mut walked = Walked::new(graph);
+        let whole = match &graph.codes {
+            Some(codes) => {
+                graph.images.query(query.components(), &mut self.image);
+                codes.coder.query(&self.image, &mut self.query);
+                let space = CodesOfNodes { walked: &walked, codes };
+                let query = std::mem::take(&mut self.query);
+                let whole = self.walk(&space, &query, &walked, vectors, admitted, plan);
+                self.query = query;
+                whole
+            }
+            None => {
+                self.image.clear();
+                self.image.extend_from_slice(query.components());
+                let space = VectorsOfNodes { walked: &walked, vectors };
+                let query = std::mem::take(&mut self.image);
+                let whole = self.walk(&space, &query, &walked, vectors, admitted, plan);
+                self.image = query;
+                whole
+            }
+        };
+        walked.failure()?;
+        // A restricted walk that came short of what there is, or took too long over it, has not answered.
+        let short = self.candidates.len() < k && !matches!(plan, Plan::Walk { .. });
+        if !whole || short {
+            return Ok(Found::Scan);
+        }
+        self.candidates.truncate(k.saturating_mul(SCORED_PER_K).max(k + SCORED_MORE));
+        // In the order in which they lie.
+        self.candidates.sort_unstable();
+        for &node in &self.candidates {
+            let position = graph.position(node)?;
+            let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
+            sink(vectors.row_at(position)?, score);
+        }
+        Ok(Found::Nearest)
+    }
+
+    /// Walks, and leaves the nodes that may be answers in `candidates`, nearest first. False when the walk was given up.
+    fn walk<S: Space>(
+        &mut self,
+        space: &S,
+        query: &S::Query,
+        walked: &Walked<'_>,
+        vectors: &VectorsReader,
+        admitted: Admitted<'_>,
+        plan: Plan,
+    ) -> bool {
+        self.candidates.clear();
+        let plan = match plan {
+            Plan::Scan => return false,
+            Plan::Walk { ef } => {
+                self.candidates.extend(self.scratch.search(space, query, walked, ef).map(|(_, node)| node));
+                return true;
+            }
+            Plan::Restricted(plan) => plan,
+        };
+        let mut admits = |node: u32| {
+            let row = walked.graph.position(node).and_then(|position| vectors.row_at(position));
+            match row {
+                Ok(row) => admitted.admits(row),
+                Err(e) => {
+                    walked.fail(e);
+                    false
+                }
+            }
+        };
+        let whole = self.scratch.walk_restricted(space, query, walked, plan.walk(), &mut admits);
+        self.candidates.extend(self.scratch.answers().map(|(_, node)| node));
+        whole
+    }
+}
+
+impl Admitted<'_> {
+    #[inline]
+    fn admits(&self, row: u32) -> bool {
+        match self {
+            Admitted::All => true,
+            Admitted::Living { lives, .. } => lives(row),
+            Admitted::Only(rows) => rows.contains(row),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a walk through a stored graph compares: codes, or the vectors themselves.
+
+use super::stored::{StoredCodes, StoredGraph, Walked};
+use crate::error::Result;
+use crate::options::Metric;
+use crate::vector::hnsw::space::Space;
+use crate::vector::kernel::walk::{self, CodeQuery, CodeRows};
+use crate::vector::kernel;
+use crate::vector::reader::VectorsReader;
+
+/// Codes in the order of the nodes.
+pub(super) struct CodesOfNodes<'a> {
+    pub(super) walked: &'a Walked<'a>,
+    pub(super) codes: &'a StoredCodes,
+}
+
+impl Space for CodesOfNodes<'_> {
+    type Query = CodeQuery;
+
+    fn points(&self) -> usize {
+        self.codes.shape.count as usize
+    }
+
+    fn query_of(&self, node: u32, query: &mut CodeQuery) {
+        let stride = self.codes.shape.stride;
+        let from = node as usize * stride;
+        match self.codes.rows.admit(from, from + stride) {
+            Ok(()) => self.codes.coder.query_of_row(&self.codes.rows.bytes()[from..from + stride], query),
+            Err(e) => self.walked.fail(e),
+        }
+    }
+
+    #[inline]
+    fn distances(&self, query: &CodeQuery, nodes: &[u32], out: &mut [f32]) {
+        let stride = self.codes.shape.stride;
+        for &node in nodes {
+            let from = node as usize * stride;
+            if let Err(e) = self.codes.rows.admit(from, from + stride) {
+                self.walked.fail(e);
+                return out.fill(f32::INFINITY);
+            }
+        }
+        let rows = &self.codes.rows.bytes()[..self.codes.shape.rows_bytes() as usize];
+        walk::code_distances(query, CodeRows { bytes: rows, stride }, nodes, out);
+        // Damage behind sound checksums may be anything; an order of distances needs numbers.
+        for distance in out.iter_mut().filter(|d| d.is_nan()) {
+            *distance = f32::INFINITY;
+        }
+    }
+}
+
+/// The vectors of the nodes as they were given: slower, and four times as many bytes.
+pub(super) struct VectorsOfNodes<'a> {
+    pub(super) walked: &'a Walked<'a>,
+    pub(super) vectors: &'a VectorsReader,
+}
+
+impl VectorsOfNodes<'_> {
+    fn graph(&self) -> &StoredGraph {
+        self.walked.graph
+    }
+
+    /// In the order of the metric. Of a squared distance the root is taken, so that distances as great as a component may be still differ.
+    fn distance(&self, query: &[f32], node: u32) -> Result<f32> {
+        let position = self.graph().position(node)?;
+        self.vectors.at(position, |vector, inverse_norm| match self.graph().images.metric() {
+            Metric::Cosine => -(kernel::dot(query, vector) * inverse_norm) as f32,
+            Metric::Dot => -kernel::dot(query, vector) as f32,
+            Metric::L2 => kernel::squared_distance(query, vector).sqrt() as f32,
+        })
+    }
+}
+
+impl Space for VectorsOfNodes<'_> {
+    type Query = Vec<f32>;
+
+    fn points(&self) -> usize {
+        self.graph().shape().count() as usize
+    }
+
+    fn query_of(&self, node: u32, query: &mut Vec<f32>) {
+        let vector = self.graph().position(node).and_then(|p| self.vectors.at(p, |vector, _| vector.to_vec()));
+        match vector {
+            Ok(vector) => *query = vector,
+            Err(e) => self.walked.fail(e),
+        }
+    }
+
+    #[inline]
+    fn distances(&self, query: &Vec<f32>, nodes: &[u32], out: &mut [f32]) {
+        for (&node, out) in nodes.iter().zip(out) {
+            *out = self.distance(query, node).unwrap_or_else(|e| {
+                self.walked.fail(e);
+                f32::INFINITY
+            });
+        }
+    }
+}

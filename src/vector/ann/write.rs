@@ -1,0 +1,124 @@
+//! Builds the graph of a segment, or makes it of the graphs of the segments that it was merged from; measures it; writes it.
+
+use crate::error::{Error, Result};
+use crate::format::segment::SectionKind;
+use crate::format::vector_codes::{CodesShape, encode_tail};
+use crate::format::vector_graph::{GraphShape, Measured, encode_numbers};
+use crate::options::{Hnsw, Metric, Quantisation};
+use crate::segment::SegmentWriter;
+use crate::vector::hnsw::build::{BuildOptions, build};
+use crate::vector::hnsw::codes::CodeSpace;
+use crate::vector::hnsw::floats::FloatSpace;
+use crate::vector::hnsw::images::{Images, Vectors};
+use crate::vector::hnsw::measure::{Sample, measure};
+use crate::vector::hnsw::merge::{OldGraph, merge};
+use crate::vector::hnsw::seal::seal;
+use crate::vector::hnsw::sealed::Sealed;
+use crate::vector::hnsw::space::Space;
+use std::sync::atomic::AtomicBool;
+use zerocopy::IntoBytes;
+
+/// What a graph is built over, and how.
+#[derive(Debug)]
+pub struct GraphOptions<'a> {
+    /// How vectors are compared.
+    pub metric: Metric,
+    /// Components of a vector.
+    pub dimension: u32,
+    /// Vectors of the segment.
+    pub count: u32,
+    /// Of the collection's schema.
+    pub hnsw: Hnsw,
+    /// Threads, at least 1. The same graph comes about with any number.
+    pub threads: usize,
+    /// Set when the work is to be given up.
+    pub stop: &'a AtomicBool,
+    /// Graphs of what was merged, each with the new position of every old node; `NONE` for those that died.
+    pub old: Vec<(Sealed, Vec<u32>)>,
+    /// The least recall that those graphs were measured to have, at [`JUDGED`] of the ladder.
+    pub found_before: f64,
+}
+
+/// The place in the ladder of widths by which graphs are compared: 64.
+pub const JUDGED: usize = 4;
+
+/// A graph that found this much less than those that it was made of is built anew.
+const WORSE: f64 = 0.02;
+
+/// Writes sections `VectorGraph` and, when the schema says so, `VectorCodes` of a segment whose vectors these are. `progress` is told how many
+/// vectors are in. O(count x log count x ef_construction x dimension); keeps codes, or vectors, and links in memory.
+///
+/// # Errors
+/// Interrupted, when `stop` was set; whatever reading the vectors or writing the segment gives.
+pub fn write_graph(out: &mut SegmentWriter, vectors: &dyn Vectors, options: &GraphOptions<'_>, progress: &mut dyn FnMut(usize)) -> Result<()> {
+    let images = Images::of(options.metric, options.dimension, vectors)?;
+    let sample = Sample::of(&images, options.count, vectors)?;
+    match options.hnsw.quantisation {
+        Quantisation::Sq7 => {
+            let space = CodeSpace::of_vectors(&images, options.count, vectors)?;
+            let (sealed, measured) = make(&space, &sample, options, progress)?;
+            write_links(out, &sealed, &sample, measured, options)?;
+            write_codes(out, &sealed, &space, images.unit())
+        }
+        Quantisation::None => {
+            let space = FloatSpace::of_vectors(&images, options.count, vectors)?;
+            let (sealed, measured) = make(&space, &sample, options, progress)?;
+            write_links(out, &sealed, &sample, measured, options)
+        }
+    }
+}
+
+type Measurements = [Measured; crate::format::vector_graph::EF_LADDER.len()];
+
+fn make<S: Space>(space: &S, sample: &Sample, options: &GraphOptions<'_>, progress: &mut dyn FnMut(usize)) -> Result<(Sealed, Measurements)> {
+    let how = BuildOptions {
+        m: usize::from(options.hnsw.m),
+        ef_construction: options.hnsw.ef_construction as usize,
+        threads: options.threads.max(1),
+    };
+    let interrupted = || Error::Interrupted("building a vector graph was given up; nothing changed".into());
+    let fresh = |progress: &mut dyn FnMut(usize)| build(space, &how, options.stop, progress).ok_or_else(interrupted);
+    let finish = |graph| {
+        let measured = measure(space, &graph, sample);
+        (seal(&graph), measured)
+    };
+    if options.old.is_empty() {
+        return fresh(progress).map(finish);
+    }
+    let old: Vec<OldGraph<'_>> = options.old.iter().map(|(sealed, to_new)| OldGraph { sealed, to_new }).collect();
+    let (sealed, measured) = merge(space, &old, &how, options.stop, &mut *progress).ok_or_else(interrupted).map(finish)?;
+    // Merging upon merging must not wear a graph down: the sample says whether it did.
+    let worn = sample.len() > 0 && measured[JUDGED].recall < options.found_before - WORSE;
+    if worn { fresh(progress).map(finish) } else { Ok((sealed, measured)) }
+}
+
+fn write_links(out: &mut SegmentWriter, sealed: &Sealed, sample: &Sample, measured: Measurements, options: &GraphOptions<'_>) -> Result<()> {
+    let shape = GraphShape {
+        m: sealed.m,
+        ef_construction: options.hnsw.ef_construction,
+        level_counts: sealed.level_counts.clone(),
+        sample: sample.len() as u32,
+        measured,
+    };
+    out.begin(SectionKind::VectorGraph)?;
+    out.write(shape.encode().as_bytes())?;
+    write_numbers(out, &sealed.points)?;
+    let padding = shape.base_offset() - out.position();
+    out.write(&vec![0; padding as usize])?;
+    write_numbers(out, &sealed.base)?;
+    write_numbers(out, &sealed.upper)?;
+    debug_assert_eq!(out.position(), shape.length(), "the shape says where everything is");
+    out.end(u64::from(options.count), 0)
+}
+
+fn write_numbers(out: &mut SegmentWriter, numbers: &[u32]) -> Result<()> {
+    numbers.chunks(64 << 10).try_for_each(|some| out.write(&encode_numbers(some)))
+}
+
+fn write_codes(out: &mut SegmentWriter, sealed: &Sealed, space: &CodeSpace<'_>, unit: f64) -> Result<()> {
+    let shape = CodesShape::new(sealed.points.len() as u32, space.coder().centre().len() as u32);
+    out.begin(SectionKind::VectorCodes)?;
+    sealed.points.iter().try_for_each(|&point| out.write(space.row(point)))?;
+    out.write(&encode_tail(unit, space.coder().centre()))?;
+    out.end(u64::from(shape.count), shape.stride as u64)
+}

@@ -1,0 +1,177 @@
+//! Vector graphs through the library: what is found of the true nearest, with deaths, filters and merges, however files are read.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use triune::io::sim::SimDirectory;
+use triune::options::Thresholds;
+use triune::{Collection, Database, Document, Effort, Filter, Hnsw, IoMode, Metadata, Metric, Options, Quantisation, Schema};
+
+const DIMENSION: usize = 24;
+
+/// Numbers that look random, the same at every run.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// About normal, by twelve uniform ones.
+    fn normal(&mut self) -> f32 {
+        (0..12).map(|_| (self.next() >> 40) as f32 / (1 << 24) as f32).sum::<f32>() - 6.0
+    }
+}
+
+/// A vector of one of 40 clusters, which have lengths and a place of their own.
+fn vector(noise: &mut Noise) -> Vec<f32> {
+    let mut cluster = Noise(1 + noise.next() % 40);
+    let length = 0.2 + (cluster.next() % 100) as f32 / 20.0;
+    (0..DIMENSION).map(|_| length * (1.0 + cluster.normal() + 0.4 * noise.normal())).collect()
+}
+
+fn options(io_mode: IoMode) -> Options {
+    let thresholds = Thresholds { graph_vectors: 500, ..Thresholds::default() };
+    Options { background: false, io_mode, thresholds, ..Options::default() }
+}
+
+fn documents(range: std::ops::Range<usize>) -> Vec<Document> {
+    let document = |i: usize| {
+        let metadata =
+            serde_json::json!({ "half": i.is_multiple_of(2), "tenth": i.is_multiple_of(10), "hundredth": i.is_multiple_of(100) });
+        Document::new(format!("d{i}")).vector(vector(&mut Noise(i as u64 + 7))).metadata(Metadata::from_json(metadata.to_string()).unwrap())
+    };
+    range.map(document).collect()
+}
+
+fn made(disk: &SimDirectory, schema: Schema, sizes: &[usize]) -> Database {
+    let db = Database::create_with(Arc::new(disk.clone()), options(IoMode::Mmap)).unwrap();
+    db.create_collection("main", schema).unwrap();
+    let mut begin = 0;
+    for size in sizes {
+        db.put("main", documents(begin..begin + size)).unwrap();
+        db.checkpoint().unwrap();
+        begin += size;
+    }
+    db
+}
+
+fn ids(collection: &Collection, query: &[f32], filter: Option<&Filter>, effort: Effort) -> Vec<(String, u64)> {
+    let hits = collection.nearest_with(query, filter, 10, effort).unwrap();
+    hits.iter().map(|hit| (collection.id_of(hit).unwrap(), hit.score.to_bits())).collect()
+}
+
+/// The share of the true ten nearest that is found. Every score is that of an exact search, to the bit.
+fn recall(collection: &Collection, filter: Option<&Filter>, effort: Effort) -> f64 {
+    let (mut found, mut there) = (0, 0);
+    for q in 0..50 {
+        let query = vector(&mut Noise(1_000_000 + q));
+        let exact = ids(collection, &query, filter, Effort::Exact);
+        let walked = ids(collection, &query, filter, effort);
+        assert_eq!(walked.len(), exact.len(), "there are as many hits as there can be");
+        let truth: BTreeSet<_> = exact.iter().collect();
+        found += walked.iter().filter(|hit| truth.contains(hit)).count();
+        there += exact.len();
+    }
+    found as f64 / there as f64
+}
+
+fn filter(json: &str) -> Filter {
+    Filter::parse(json).unwrap()
+}
+
+#[test]
+fn a_walk_finds_nearly_all_of_the_nearest_under_every_metric() {
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        for quantisation in [Quantisation::Sq7, Quantisation::None] {
+            let schema = Schema { metric, hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() };
+            let disk = SimDirectory::newly_made();
+            let db = made(&disk, schema, &[1_500, 1_000]);
+            let flat = db.snapshot().collection("main").unwrap();
+            assert_eq!(recall(&flat, None, Effort::DEFAULT), 1.0, "segments without a graph are scanned");
+            db.compact().unwrap();
+            let whole = db.snapshot().collection("main").unwrap();
+            let found = recall(&whole, None, Effort::Ef(64));
+            assert!(found > 0.97, "{metric}, {quantisation}: {found}");
+            let hasty = recall(&whole, None, Effort::Ef(10));
+            assert!(hasty < 1.0, "{metric}, {quantisation}: a walk was taken, and {hasty} is not what a scan finds");
+        }
+    }
+}
+
+#[test]
+fn filters_of_any_share_get_all_their_hits() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[4_000]);
+    db.compact().unwrap();
+    let whole = db.snapshot().collection("main").unwrap();
+    for json in [r#"{"half":true}"#, r#"{"half":{"$ne":true}}"#, r#"{"tenth":true}"#, r#"{"hundredth":true}"#, r#"{"none":1}"#] {
+        for effort in [Effort::DEFAULT, Effort::Ef(64)] {
+            let found = recall(&whole, Some(&filter(json)), effort);
+            assert!(found.is_nan() || found > 0.95, "{json}, {effort:?}: {found}");
+        }
+    }
+}
+
+#[test]
+fn the_dead_lead_on_and_are_never_hits() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[3_000]);
+    db.compact().unwrap();
+    let mut dead = 0;
+    for share in [10, 3, 2] {
+        let gone: Vec<String> = (0..3_000).filter(|i| i % share == 1).map(|i| format!("d{i}")).collect();
+        dead = gone.len();
+        db.delete("main", gone).unwrap();
+        let collection = db.snapshot().collection("main").unwrap();
+        let found = recall(&collection, None, Effort::Ef(64));
+        assert!(found > 0.95, "one of {share} is dead: {found}");
+    }
+    // Merging again makes a graph of what is left of the old one.
+    db.compact().unwrap();
+    let collection = db.snapshot().collection("main").unwrap();
+    assert!(collection.count() < 3_000 - dead as u64);
+    let found = recall(&collection, None, Effort::Ef(64));
+    assert!(found > 0.97, "after merging: {found}");
+}
+
+#[test]
+fn a_graph_is_walked_alike_however_files_are_read() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[2_000]);
+    db.compact().unwrap();
+    db.close().unwrap();
+    let asked = |io_mode| {
+        let db = Database::open_read_only_with(Arc::new(disk.clone()), options(io_mode)).unwrap();
+        let collection = db.snapshot().collection("main").unwrap();
+        (0..20).map(|q| ids(&collection, &vector(&mut Noise(5_000 + q)), None, Effort::Ef(32))).collect::<Vec<_>>()
+    };
+    let mapped = asked(IoMode::Mmap);
+    assert_eq!(mapped, asked(IoMode::Pread));
+    assert_eq!(mapped, asked(IoMode::Pinned));
+}
+
+#[test]
+fn a_vector_is_found_by_the_next_query_after_its_commit() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[1_000]);
+    db.compact().unwrap();
+    for i in 1_000..1_020 {
+        db.put("main", documents(i..i + 1)).unwrap();
+        let collection = db.snapshot().collection("main").unwrap();
+        let first = ids(&collection, &vector(&mut Noise(i as u64 + 7)), None, Effort::DEFAULT).remove(0);
+        assert_eq!(first.0, format!("d{i}"));
+    }
+}
+
+#[test]
+fn an_effort_that_is_none_is_refused() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[10]);
+    let collection = db.snapshot().collection("main").unwrap();
+    for effort in [Effort::Ef(0), Effort::Recall(1.5), Effort::Recall(f64::NAN), Effort::Recall(-0.1)] {
+        assert!(collection.nearest_with(&[0.0; DIMENSION], None, 1, effort).is_err(), "{effort:?}");
+    }
+}

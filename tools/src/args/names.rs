@@ -1,0 +1,98 @@
+//! Words that flags take, and what they stand for.
+
+use clap::ValueEnum;
+use triune::{Durability, Metric, Rerank, Scorer};
+
+/// What walks compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QuantisationName {
+    None,
+    Sq7,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MetricName {
+    Cosine,
+    Dot,
+    L2,
+}
+
+impl From<MetricName> for Metric {
+    fn from(name: MetricName) -> Metric {
+        match name {
+            MetricName::Cosine => Metric::Cosine,
+            MetricName::Dot => Metric::Dot,
+            MetricName::L2 => Metric::L2,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ScorerName {
+    Okapi,
+    Lucene,
+}
+
+impl From<ScorerName> for Scorer {
+    fn from(name: ScorerName) -> Scorer {
+        match name {
+            ScorerName::Okapi => Scorer::Okapi,
+            ScorerName::Lucene => Scorer::Lucene,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExtractorName {
+    None,
+    Compat,
+    #[value(hide = true)]
+    Rules,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeName {
+    Vector,
+    Text,
+    Hybrid,
+    Graph,
+    Ppr,
+    Docsgpt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Leg {
+    Vector,
+    Text,
+    Graph,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RerankName {
+    Dense,
+    Text,
+}
+
+impl From<RerankName> for Rerank {
+    fn from(name: RerankName) -> Rerank {
+        match name {
+            RerankName::Dense => Rerank::Dense,
+            RerankName::Text => Rerank::Text,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DurabilityName {
+    Sync,
+    Buffered,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Durability {
+        match name {
+            DurabilityName::Sync => Durability::Sync,
+            DurabilityName::Buffered => Durability::Buffered,
+        }
+    }
+}
