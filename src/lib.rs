@@ -74,7 +74,7 @@ pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;
 pub use graph::{EntityView, Neighbour};
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
-pub use options::{AnalyzerKind, Durability, Effort, ExtractorKind, Hnsw, IoMode, Metric, Options, Quantisation, Schema, Scorer, limits};
+pub use options::{AnalyzerKind, Components, Durability, Effort, ExtractorKind, Hnsw, IoMode, Metric, Options, Quantisation, Schema, Scorer, limits};
 pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult};
 pub use text::Analyzer;
 

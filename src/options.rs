@@ -221,19 +221,47 @@ named_enum!(
     Compat = "compat"
 );
 
-/// What of a schema decides what is derived from a document: its tokens and its entities.
+/// What of a schema decides what becomes of a document: how its vector is stored, and its tokens and entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derivation {
     /// How text is cut into tokens.
     pub analyzer: AnalyzerKind,
     /// How entities are found in text.
     pub extractor: ExtractorKind,
+    /// How the components of its vector are stored.
+    pub components: Components,
+}
+
+named_enum!(
+    /// How the components of vectors are stored. Queries are f32 with either, and scores are exact scores of the stored vector.
+    #[derive(Default)]
+    Components, "a form of components",
+    /// As they were given: IEEE 754 binary32, four bytes each.
+    #[default]
+    F32 = "f32",
+    /// Rounded to the nearest IEEE 754 binary16, of two equally near ones to the even one: two bytes each, about three decimal digits, and at
+    /// most 65,504 in magnitude. What is returned are the rounded numbers.
+    F16 = "f16"
+);
+
+impl Components {
+    /// Bytes of one component on the disk.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Components::F32 => 4,
+            Components::F16 => 2,
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Components::default()
+    }
 }
 
 named_enum!(
     /// What the walks of a vector graph compare.
     Quantisation, "a quantisation",
-    /// The vectors themselves: four bytes a component.
+    /// The vectors themselves: four bytes a component, or two.
     None = "none",
     /// Codes of seven bits a component; what is found is scored by the vectors themselves.
     Sq7 = "sq7"
@@ -303,6 +331,9 @@ pub struct Schema {
     /// How its vector graphs are built.
     #[serde(default, skip_serializing_if = "Hnsw::is_default")]
     pub hnsw: Hnsw,
+    /// How the components of its vectors are stored.
+    #[serde(default, skip_serializing_if = "Components::is_default")]
+    pub components: Components,
 }
 
 impl Default for Schema {
@@ -316,14 +347,15 @@ impl Default for Schema {
             source_key: "file_hash".into(),
             embedder: None,
             hnsw: Hnsw::default(),
+            components: Components::default(),
         }
     }
 }
 
 impl Schema {
-    /// What decides what is derived from a document.
+    /// What decides what becomes of a document.
     pub fn derivation(&self) -> Derivation {
-        Derivation { analyzer: self.analyzer, extractor: self.extractor }
+        Derivation { analyzer: self.analyzer, extractor: self.extractor, components: self.components }
     }
 
     /// Refuses a schema that no collection can have.

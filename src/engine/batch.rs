@@ -3,8 +3,10 @@
 use crate::document::{Document, Metadata, Patch, StoredDocument};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::format::half::HALF_MAX;
+use crate::format::vectors::round_components;
 use crate::memtable::Analysis;
-use crate::options::{Derivation, Schema, check_name};
+use crate::options::{Components, Derivation, Schema, check_name};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -278,12 +280,32 @@ impl Prepared {
         })
     }
 
-    /// The same document under `schema`, prepared again when it was prepared under another. An error when `schema` does not take it.
+    /// The same document under `schema`, prepared again when it was prepared under another, with its vector as it is stored. An error when
+    /// `schema` does not take it.
     pub(crate) fn under(self, schema: &Schema) -> Result<Prepared> {
         let fits = self.derivation == schema.derivation() && self.source_key == schema.source_key;
         let mut prepared = if fits { self } else { Prepared::new(self.document.to_document(), schema, self.document.time_ms)? };
-        prepared.refusal.take().map_or(Ok(prepared), Err)
+        if let Some(refusal) = prepared.refusal.take() {
+            return Err(refusal);
+        }
+        // Not before it is known which schema that is: what is rounded does not come back. Nobody else has the document yet.
+        if schema.components != Components::default() {
+            round_vector(Arc::make_mut(&mut prepared.document), schema.components)?;
+        }
+        Ok(prepared)
     }
+}
+
+/// Makes of a document's vector what is stored of it, so that it is the same in memory, in the log and in every segment.
+pub(crate) fn round_vector(document: &mut StoredDocument, components: Components) -> Result<()> {
+    let Some(vector) = &mut document.vector else { return Ok(()) };
+    round_components(vector, components).map_err(|i| {
+        Error::InvalidArgument(format!(
+            "the vector of document {:?} holds {} at component {i}; the collection stores components as {components}, at most {HALF_MAX} in \
+             magnitude. Nothing of the batch was written",
+            document.id, vector[i]
+        ))
+    })
 }
 
 /// The source of a document, and whether it was given top-level: that wins; else the string under the source key; else none. Both present

@@ -204,7 +204,8 @@ impl Core {
         events::flushed(file.number(), flushed.len(), rows, flushed.iter().map(|f| f.entry.length).sum(), timer);
         for f in flushed {
             self.bytes_flushed.fetch_add(f.entry.length, std::sync::atomic::Ordering::Relaxed);
-            let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), Lsn(0), lsn);
+            let components = f.memory.derivation().components;
+            let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), components, Lsn(0), lsn);
             prepared.flushed.push((f, handle));
         }
         Ok(())

@@ -316,7 +316,7 @@ impl Core {
         flushed
             .into_iter()
             .map(|f| {
-                let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry, lsn, lsn);
+                let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry, f.memory.derivation().components, lsn, lsn);
                 // Read back before it is named: what cannot be read is not committed.
                 handle.rooms()?;
                 Ok((f.incarnation, handle))

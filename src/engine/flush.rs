@@ -10,7 +10,7 @@ use crate::graph::{GraphBuilder, mentions};
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::memtable::{MemCollection, MemRow, Memtable};
 use crate::metadata::MetadataBuilder;
-use crate::options::Derivation;
+use crate::options::{Components, Derivation};
 use crate::segment::{SegmentSummary, SegmentWriter};
 use crate::text::{Analyzer, Posting, TextBuilder};
 use crate::vector::VectorsBuilder;
@@ -87,7 +87,8 @@ fn write_rows(out: &mut SegmentWriter, memory: &MemCollection, rows: &[u32]) -> 
         entry.tokens += u64::from(r.tokens);
     }
     documents.finish(out)?;
-    write_vectors(out, rows.iter().map(|&r| row(r).document.vector.as_deref()), &mut entry)?;
+    let vectors = rows.iter().map(|&r| row(r).document.vector.as_deref());
+    write_vectors(out, vectors, memory.derivation().components, &mut entry)?;
     write_text(out, memory, rows)?;
     write_derived(out, memory, rows)?;
     Ok(entry)
@@ -130,12 +131,17 @@ impl DerivedBuilder {
     }
 }
 
-fn write_vectors<'a>(out: &mut SegmentWriter, vectors: impl Iterator<Item = Option<&'a [f32]>>, entry: &mut SegmentEntry) -> Result<()> {
+fn write_vectors<'a>(
+    out: &mut SegmentWriter,
+    vectors: impl Iterator<Item = Option<&'a [f32]>>,
+    components: Components,
+    entry: &mut SegmentEntry,
+) -> Result<()> {
     let mut builder: Option<VectorsBuilder> = None;
     for (row, vector) in (0u32..).zip(vectors) {
         let Some(vector) = vector else { continue };
         if builder.is_none() {
-            builder = Some(VectorsBuilder::begin(out, vector.len() as u32)?);
+            builder = Some(VectorsBuilder::begin(out, vector.len() as u32, components)?);
         }
         builder.as_mut().expect("was set above").push(out, row, vector)?;
         entry.vectors += 1;

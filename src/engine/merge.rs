@@ -117,7 +117,8 @@ impl Core {
             if let Some(handle) = &r.handle {
                 let mut entry = handle.entry.clone();
                 // A handle of its own carries the deaths up to here, so that the new tombstones come about as every other does.
-                let probe = SegmentHandle::new(self.database, handle.file().clone(), None, entry.clone(), Lsn(0), plan.lsn);
+                let (file, components) = (handle.file().clone(), plan.info.schema.components);
+                let probe = SegmentHandle::new(self.database, file, None, entry.clone(), components, Lsn(0), plan.lsn);
                 if !breaks(Rule::MergeCarries) {
                     carry(plan, &r.row_maps, &probe, applied)?;
                 }

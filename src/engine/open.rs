@@ -258,7 +258,7 @@ pub(crate) fn version(files: &mut OpenFiles<'_>, generation: Generation, manifes
     for c in &manifest.collections {
         let mut segments = Vec::with_capacity(c.segments.len());
         for entry in &c.segments {
-            segments.push(files.handle(entry, Lsn(0), manifest.applied_lsn)?);
+            segments.push(files.handle(entry, c.schema.components, Lsn(0), manifest.applied_lsn)?);
         }
         let totals = Totals { documents: c.documents, tokens: c.tokens, vectors: c.vectors };
         collections.insert(c.incarnation, Arc::new(CollectionSegments { totals, segments }));

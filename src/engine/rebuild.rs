@@ -131,7 +131,7 @@ fn write_all(
                 let before = entry.tombstones.take().map(|t| t.unknown).unwrap_or_default();
                 entry.tombstones = Some(TombstoneEntry { file: file.number(), offset, length, crc, dead: dead.len(), unknown: before });
             }
-            read_back(dir.as_ref(), database, entry, applied)?;
+            read_back(dir.as_ref(), database, entry, &collection.schema, applied)?;
             collection.documents += new.live.documents;
             collection.tokens += new.live.tokens;
             collection.vectors += new.live.vectors;
@@ -191,6 +191,7 @@ fn write_segment(
     let segment = open_segment(dir, database, old)?;
     let rows = RowsReader::open(&segment, old.base_seq)?;
     let vectors = VectorsReader::open(&segment)?;
+    vectors.as_ref().map_or(Ok(()), |v| v.check_components(schema.components))?;
     let mut out = SegmentWriter::new(file.handle().clone(), file.name(), database, file.number(), 0, 0);
     let mut derived = DerivedBuilder::new(schema.derivation());
     let mut terms: FxHashMap<Box<str>, Vec<Posting>> = FxHashMap::default();
@@ -219,7 +220,7 @@ fn write_segment(
     }
     documents.finish(&mut out)?;
     if let Some(vectors) = &vectors {
-        let mut builder = VectorsBuilder::begin(&mut out, vectors.dimension())?;
+        let mut builder = VectorsBuilder::begin(&mut out, vectors.dimension(), schema.components)?;
         vectors.for_each(|row, vector| builder.push(&mut out, row, vector))?;
         builder.finish(&mut out, rows.rows())?;
         super::graphs::write_anew(options, &mut out, vectors, schema)?;
@@ -246,9 +247,9 @@ fn write_segment(
 }
 
 /// Holds what was written against its checksums and the manifest, before it is named.
-fn read_back(dir: &dyn Directory, database: Uuid, new: &SegmentEntry, applied: Lsn) -> Result<()> {
+fn read_back(dir: &dyn Directory, database: Uuid, new: &SegmentEntry, schema: &Schema, applied: Lsn) -> Result<()> {
     check_sections(&open_segment(dir, database, new)?, |_| true)?;
-    OpenFiles::new(dir, database, IoMode::Pread).handle(new, Lsn(0), applied)?.rooms().map(drop)
+    OpenFiles::new(dir, database, IoMode::Pread).handle(new, schema.components, Lsn(0), applied)?.rooms().map(drop)
 }
 
 fn publish(dir: &dyn Directory, files: &Files, publisher: &mut Publisher, state: &State, manifest: &Manifest) -> Result<()> {

@@ -5,8 +5,9 @@ use super::resolve::NEWEST;
 use super::segments::OpenFiles;
 use super::version::{Catalog, Frozen, Version};
 use crate::error::{Error, Result};
-use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet};
+use crate::format::effects::{CatalogChange, CollectionEffects, CommitEffects, DeadSet, RowEffect};
 use crate::format::sabotage::{Rule, breaks};
+use crate::format::vectors::first_unrounded;
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
@@ -79,8 +80,8 @@ impl Replay<'_, '_> {
                 return Err(Error::InvalidArgument(format!("there is no collection of incarnation {}", c.incarnation)));
             };
             self.deaths(record, c)?;
-            self.births(record.lsn, c, derivation);
-            self.landed(record.lsn, c)?;
+            self.births(record.lsn, c, derivation)?;
+            self.landed(record.lsn, c, derivation)?;
         }
         self.at.lsn = record.lsn;
         (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
@@ -169,9 +170,14 @@ impl Replay<'_, '_> {
         TombstonesReader::open(self.dir, self.database, number)?.dying_seqs(part)
     }
 
-    fn births(&mut self, lsn: Lsn, effects: &CollectionEffects, derivation: Derivation) {
+    fn births(&mut self, lsn: Lsn, effects: &CollectionEffects, derivation: Derivation) -> Result<()> {
         if effects.rows.is_empty() {
-            return;
+            return Ok(());
+        }
+        let unrounded = |row: &RowEffect| row.document.vector.as_deref().and_then(|v| first_unrounded(v, derivation.components));
+        if let Some((row, i)) = effects.rows.iter().find_map(|row| Some((row, unrounded(row)?))) {
+            let form = derivation.components;
+            return Err(Error::InvalidArgument(format!("component {i} of the vector of seq {} is no number of the form {form}", row.seq)));
         }
         let memory = self.version.active.collection_or_new(effects.incarnation, derivation);
         for row in &effects.rows {
@@ -179,12 +185,13 @@ impl Replay<'_, '_> {
             let (_, bytes) = memory.append(lsn, row.seq, row.document.clone(), &analysis);
             self.version.active.grow(bytes);
         }
+        Ok(())
     }
 
-    fn landed(&mut self, lsn: Lsn, effects: &CollectionEffects) -> Result<()> {
+    fn landed(&mut self, lsn: Lsn, effects: &CollectionEffects, derivation: Derivation) -> Result<()> {
         for entry in &effects.landed {
             self.at.files.push(FileName::Segments(entry.file));
-            let handle = self.files.handle(entry, lsn, lsn)?;
+            let handle = self.files.handle(entry, derivation.components, lsn, lsn)?;
             self.version.with_segment(effects.incarnation, handle);
         }
         Ok(())

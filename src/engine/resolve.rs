@@ -3,7 +3,7 @@
 //! Under the writer's lock, in commit order. Every operation sees the ones before it in its batch through an overlay, and every commit
 //! before it, published or staged, through the parts. Nothing is changed here: a refusal drops the batch and that is all.
 
-use super::batch::{Prepared, Staged, StagedOperation, source_of};
+use super::batch::{Prepared, Staged, StagedOperation, round_vector, source_of};
 use super::part::matches;
 use super::patch::patched;
 use super::version::{Catalog, CollectionInfo, Part, Parts, Version};
@@ -235,6 +235,7 @@ impl<'a> Resolver<'a> {
                 let (source, source_given) = source_of(&patch.id, given, document.metadata.as_ref(), &schema.source_key)?;
                 (document.source, document.source_given) = (source.map(Into::into), source_given);
             }
+            round_vector(&mut document, schema.components)?;
             document.time_ms = time_ms;
             overlay.kill(&patch.id)?;
             let analysis = Analysis::of(schema.derivation(), &document);

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{CollectionEntry, Manifest};
 use crate::format::row_hash::id_hash;
+use crate::format::vectors::first_unrounded;
 use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
@@ -76,7 +77,8 @@ impl Restorer {
     ///
     /// # Errors
     /// `DuplicateId` when the collection has a document of this id; `SchemaMismatch` when its vector has another dimension than the schema
-    /// says, or the schema says none.
+    /// says, or the schema says none, or when a component is none that the schema stores without rounding it: what was stored comes back as it
+    /// was.
     pub(crate) fn document(&mut self, document: StoredDocument) -> Result<()> {
         let Some(entry) = self.collections.last() else {
             return Err(Error::InvalidArgument("a document comes before the first collection".into()));
@@ -87,6 +89,12 @@ impl Restorer {
             return Err(Error::SchemaMismatch(format!(
                 "the vector of document {:?} has {found} components; the schema of collection {:?} has {expected}",
                 document.id, entry.name
+            )));
+        }
+        if let Some(i) = document.vector.as_deref().and_then(|v| first_unrounded(v, entry.schema.components)) {
+            return Err(Error::SchemaMismatch(format!(
+                "component {i} of the vector of document {:?} is no number of the form {}, in which the schema of collection {:?} stores it",
+                document.id, entry.schema.components, entry.name
             )));
         }
         let (incarnation, derivation) = (entry.incarnation, entry.schema.derivation());
@@ -128,7 +136,8 @@ impl Restorer {
         let open = SegmentFile::open(self.dir.as_ref(), file.number(), self.options.io_mode)?;
         let last = self.collections.last().map(|c| c.incarnation);
         for f in flushed {
-            let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), Lsn(0), RESTORED);
+            let components = f.memory.derivation().components;
+            let handle = SegmentHandle::new(self.database, open.clone(), None, f.entry.clone(), components, Lsn(0), RESTORED);
             // Read back before it is named.
             handle.rooms()?;
             let entry = self.collections.iter_mut().find(|c| c.incarnation == f.incarnation).expect("its documents came after it");

@@ -89,7 +89,7 @@ impl<'a> Rewriter<'a> {
         for (plan, row_maps, entry) in self.written.drain(..) {
             let handle = match (entry, &open) {
                 (Some(entry), Some(open)) => {
-                    let handle = SegmentHandle::new(self.core.database, open.clone(), None, entry, Lsn(0), plan.lsn);
+                    let handle = SegmentHandle::new(self.core.database, open.clone(), None, entry, plan.info.schema.components, Lsn(0), plan.lsn);
                     check_conserved(&handle)?;
                     Some(handle)
                 }
@@ -187,7 +187,7 @@ fn merge_vectors(out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], ro
                 return Ok(());
             }
             if builder.is_none() {
-                builder = Some(VectorsBuilder::begin(out, vectors.dimension())?);
+                builder = Some(VectorsBuilder::begin(out, vectors.dimension(), plan.info.schema.components)?);
             }
             entry.vectors += 1;
             builder.as_mut().expect("was set above").push(out, new, vector)

@@ -10,7 +10,7 @@ use crate::io::{Bytes, Directory, File};
 use crate::memtable::Totals;
 use crate::memtable::deaths::{DeathLog, DeathMap};
 use crate::metadata::{MetadataIndex, MetadataReader};
-use crate::options::{IoMode, limits};
+use crate::options::{Components, IoMode, limits};
 use crate::segment::SegmentReader;
 use crate::text::TextReader;
 use crate::tombstones::{TombstonesPart, TombstonesReader};
@@ -68,8 +68,8 @@ impl<'a> OpenFiles<'a> {
         OpenFiles { dir, database, mode, segments: BTreeMap::new(), tombstones: BTreeMap::new() }
     }
 
-    /// A handle on the segment `entry`, over files that are opened when this is the first to need them.
-    pub(crate) fn handle(&mut self, entry: &SegmentEntry, landed: Lsn, applied: Lsn) -> Result<Arc<SegmentHandle>> {
+    /// A handle on the segment `entry` of a collection that stores `components`, over files that are opened when this is the first to need them.
+    pub(crate) fn handle(&mut self, entry: &SegmentEntry, components: Components, landed: Lsn, applied: Lsn) -> Result<Arc<SegmentHandle>> {
         let file = match self.segments.entry(entry.file) {
             Entry::Occupied(open) => open.get().clone(),
             Entry::Vacant(slot) => slot.insert(SegmentFile::open(self.dir, entry.file, self.mode)?).clone(),
@@ -81,7 +81,7 @@ impl<'a> OpenFiles<'a> {
                 Entry::Vacant(slot) => slot.insert(Arc::new(TombstonesReader::open(self.dir, self.database, t.file)?)).clone(),
             }),
         };
-        Ok(SegmentHandle::new(self.database, file, tombstones, entry.clone(), landed, applied))
+        Ok(SegmentHandle::new(self.database, file, tombstones, entry.clone(), components, landed, applied))
     }
 }
 
@@ -113,6 +113,8 @@ pub(crate) struct Rooms {
 #[derive(Debug)]
 pub(crate) struct SegmentHandle {
     pub(crate) entry: SegmentEntry,
+    /// How the schema of its collection says that vectors are stored.
+    components: Components,
     /// The commit that landed it; 0 when the manifest named it.
     pub(crate) landed: Lsn,
     /// The lsn of the deaths in its stored tombstones.
@@ -133,11 +135,13 @@ impl SegmentHandle {
         file: Arc<SegmentFile>,
         tombstones: Option<Arc<TombstonesReader>>,
         entry: SegmentEntry,
+        components: Components,
         landed: Lsn,
         applied: Lsn,
     ) -> Arc<SegmentHandle> {
         debug_assert_eq!(tombstones.is_some(), entry.tombstones.is_some(), "stored tombstones lie in an open file");
-        Arc::new(SegmentHandle { entry, landed, applied, database, file, tombstones, rooms: OnceLock::new(), log: DeathLog::default() })
+        let (rooms, log) = (OnceLock::new(), DeathLog::default());
+        Arc::new(SegmentHandle { entry, components, landed, applied, database, file, tombstones, rooms, log })
     }
 
     /// The file it lies in.
@@ -178,10 +182,11 @@ impl SegmentHandle {
         if count != e.vectors {
             return differs("vectors", e.vectors, count);
         }
-        if let Some(v) = &vectors
-            && v.rows() != rows.rows()
-        {
-            return differs("rows by its vectors", e.rows, u64::from(v.rows()));
+        if let Some(v) = &vectors {
+            v.check_components(self.components)?;
+            if v.rows() != rows.rows() {
+                return differs("rows by its vectors", e.rows, u64::from(v.rows()));
+            }
         }
         let text = TextReader::open(&reader)?;
         if let Some(t) = &text

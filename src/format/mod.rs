@@ -11,6 +11,7 @@ pub mod dump;
 pub mod effects;
 pub mod error;
 pub mod graph;
+pub mod half;
 pub mod head;
 pub mod ids;
 pub mod manifest;

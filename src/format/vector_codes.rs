@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_the_vectors_are_refused() {
-        let vectors = VectorsShape { count: 3, dimension: 31 };
+        let vectors = VectorsShape { count: 3, dimension: 31, components: crate::options::Components::F32 };
         let good = CodesShape::decode(vectors, Metric::L2, 3, 64, 3 * 64 + 8 + 31 * 4);
         assert_eq!(good, Ok(CodesShape { count: 3, dimension: 31, stride: 64 }));
         let dot = CodesShape::decode(vectors, Metric::Dot, 3, 64, 3 * 64 + 8 + 32 * 4);

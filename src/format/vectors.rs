@@ -4,27 +4,29 @@
 //! can't look at them in place (a misaligned buffer, or a big-endian host).
 
 use super::error::FormatError;
-use crate::options::limits;
+use super::half::{rounded_to_half, single_to_half};
+use crate::options::{Components, limits};
 use std::borrow::Cow;
 use zerocopy::little_endian::{F64, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Bytes of one component.
-pub const COMPONENT_BYTES: u64 = 4;
 /// Bytes of one inverse norm.
 pub const INVERSE_NORM_BYTES: u64 = 8;
 
-/// How many vectors there are, and how long each is.
+/// How many vectors there are, how long each is, and how wide a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorsShape {
     /// Number of vectors, at most 2^31.
     pub count: u32,
     /// Components of each, 1 to 65,535.
     pub dimension: u32,
+    /// How components are stored. Of no vectors it cannot be told, and is f32.
+    pub components: Components,
 }
 
 impl VectorsShape {
-    /// Checks what the section table says of `Vectors` (Spec §12.1): `items` vectors of `aux` components in `length` bytes.
+    /// Checks what the section table says of `Vectors` (Spec §12.1): `items` vectors of `aux` components in `length` bytes,
+    /// which say how many bytes a component has.
     pub fn decode(items: u64, aux: u64, length: u64) -> Result<VectorsShape, FormatError> {
         if aux == 0 || aux > limits::DIMENSION_MAX as u64 {
             return Err(FormatError::new(0, format!("a vector has 1 to {} components, not {aux}", limits::DIMENSION_MAX)));
@@ -32,17 +34,18 @@ impl VectorsShape {
         if items > limits::SEGMENT_ROWS_MAX {
             return Err(FormatError::new(0, format!("a segment has at most {} vectors, not {items}", limits::SEGMENT_ROWS_MAX)));
         }
-        // Both factors are bounded above, so the product fits in 64 bits.
-        let expected = items * aux * COMPONENT_BYTES;
-        if length != expected {
-            return Err(FormatError::new(0, format!("{items} vectors of {aux} components have {expected} bytes, not {length}")));
-        }
-        Ok(VectorsShape { count: items as u32, dimension: aux as u32 })
+        // Both factors are bounded above, so the products fit in 64 bits.
+        let fits = |components: &Components| length == items * aux * components.bytes();
+        let Some(components) = [Components::F32, Components::F16].into_iter().find(fits) else {
+            let (f32s, f16s) = (items * aux * 4, items * aux * 2);
+            return Err(FormatError::new(0, format!("{items} vectors of {aux} components have {f32s} or {f16s} bytes, not {length}")));
+        };
+        Ok(VectorsShape { count: items as u32, dimension: aux as u32, components })
     }
 
     /// Bytes of one vector.
     pub fn vector_bytes(self) -> u64 {
-        u64::from(self.dimension) * COMPONENT_BYTES
+        u64::from(self.dimension) * self.components.bytes()
     }
 
     /// Checks what the section table says of `VectorRows` (Spec §12.2) and returns the number of rows of the segment.
@@ -67,7 +70,7 @@ impl VectorsShape {
     }
 }
 
-/// The components in `bytes`, a multiple of four of them. Spec §12.1.
+/// The components of four bytes in `bytes`, a multiple of four of them. Spec §12.1.
 pub fn view_components(bytes: &[u8]) -> Cow<'_, [f32]> {
     if cfg!(target_endian = "little")
         && let Ok(components) = <[f32]>::ref_from_bytes(bytes)
@@ -77,7 +80,38 @@ pub fn view_components(bytes: &[u8]) -> Cow<'_, [f32]> {
     Cow::Owned(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
 }
 
-/// The bytes of `components`. Spec §12.1.
+/// The components of two bytes in `bytes`, an even number of them: binary16, to be taken to f32 by [`super::half`]. Spec §12.1.
+pub fn view_halves(bytes: &[u8]) -> &[[u8; 2]] {
+    bytes.as_chunks::<2>().0
+}
+
+/// Puts the bytes of `components` as binary16 in place of what is in `out`. Each is one exactly; another would be rounded. Spec §12.1.
+pub fn encode_halves(components: &[f32], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend(components.iter().flat_map(|c| single_to_half(*c).to_le_bytes()));
+}
+
+/// Makes of a vector what is stored of it. `Err` is the place of a component that is beyond what can be stored; nothing is changed then.
+pub fn round_components(vector: &mut [f32], components: Components) -> Result<(), usize> {
+    if components == Components::F32 {
+        return Ok(());
+    }
+    if let Some(beyond) = vector.iter().position(|c| rounded_to_half(*c).is_infinite()) {
+        return Err(beyond);
+    }
+    vector.iter_mut().for_each(|c| *c = rounded_to_half(*c));
+    Ok(())
+}
+
+/// The place of a component that would be rounded when it is stored; none when `vector` is what was made to be stored.
+pub fn first_unrounded(vector: &[f32], components: Components) -> Option<usize> {
+    match components {
+        Components::F32 => None,
+        Components::F16 => vector.iter().position(|c| rounded_to_half(*c).to_bits() != c.to_bits()),
+    }
+}
+
+/// The bytes of `components` as they are. Spec §12.1.
 pub fn encode_components(components: &[f32]) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "little") {
         return Cow::Borrowed(components.as_bytes());
@@ -125,9 +159,14 @@ mod tests {
 
     #[test]
     fn a_shape_that_does_not_fill_its_section_is_refused() {
-        assert_eq!(VectorsShape::decode(3, 2, 24), Ok(VectorsShape { count: 3, dimension: 2 }));
+        for (length, components) in [(24, Components::F32), (12, Components::F16)] {
+            let shape = VectorsShape { count: 3, dimension: 2, components };
+            assert_eq!(VectorsShape::decode(3, 2, length), Ok(shape));
+            assert_eq!(shape.vector_bytes() * 3, length);
+        }
+        assert!(VectorsShape::decode(0, 2, 0).is_ok());
         for (items, aux, length) in
-            [(3, 2, 23), (3, 2, 28), (1, 0, 0), (0, 0, 0), (1, 65_536, 262_144), ((1 << 31) + 1, 1, 4), (u64::MAX, u64::MAX, 0)]
+            [(3, 2, 23), (3, 2, 28), (3, 2, 6), (3, 2, 13), (3, 2, 48), (0, 2, 2), (1, 0, 0), (0, 0, 0), (1, 65_536, 262_144), ((1 << 31) + 1, 1, 4), (u64::MAX, u64::MAX, 0)]
         {
             assert!(VectorsShape::decode(items, aux, length).is_err(), "{items} x {aux} in {length}");
         }
@@ -135,7 +174,7 @@ mod tests {
 
     #[test]
     fn side_arrays_agree_with_the_shape() {
-        let shape = VectorsShape { count: 3, dimension: 2 };
+        let shape = VectorsShape { count: 3, dimension: 2, components: Components::F16 };
         assert_eq!(shape.decode_rows_entry(3, 9, 12), Ok(9));
         for (items, aux, length) in [(2, 9, 8), (3, 2, 12), (3, 9, 16), (3, (1 << 31) + 1, 12), (3, u64::MAX, 12)] {
             assert!(shape.decode_rows_entry(items, aux, length).is_err(), "{items}, {aux}, {length}");
@@ -168,5 +207,22 @@ mod tests {
         }
         assert_eq!(encode_components(&[1.0])[..], [0, 0, 0x80, 0x3f]);
         assert_eq!(encode_inverse_norms(&[1.0])[..], [0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);
+    }
+
+    #[test]
+    fn what_is_stored_of_a_component_is_the_nearest_binary16() {
+        let mut vector = [0.1, -65_519.0, 1e-9];
+        assert_eq!((first_unrounded(&vector, Components::F16), first_unrounded(&vector, Components::F32)), (Some(0), None));
+        assert_eq!(round_components(&mut vector, Components::F16), Ok(()));
+        assert_eq!(vector, [0.099_975_586, -65_504.0, 0.0]);
+        assert_eq!(first_unrounded(&vector, Components::F16), None);
+        let beyond = [0.1, 65_520.0];
+        let mut vector = beyond;
+        assert_eq!(round_components(&mut vector, Components::F16), Err(1));
+        assert_eq!((vector, round_components(&mut vector.clone(), Components::F32)), (beyond, Ok(())));
+        let mut halves = vec![7; 9];
+        encode_halves(&[1.0, -2.5, 0.0], &mut halves);
+        assert_eq!(halves, [0, 0x3c, 0, 0xc1, 0, 0]);
+        assert_eq!(view_halves(&halves), [[0, 0x3c], [0, 0xc1], [0, 0]]);
     }
 }

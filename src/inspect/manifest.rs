@@ -101,13 +101,14 @@ fn describe_collection(index: usize, c: &CollectionEntry, findings: &mut Finding
     findings.field(
         format!("collection {index} schema"),
         format_args!(
-            "dimension {dimension}, metric {}, analyzer {}, scorer {}, extractor {}, source key {:?}, embedder {}",
+            "dimension {dimension}, metric {}, analyzer {}, scorer {}, extractor {}, source key {:?}, embedder {}, components {}",
             schema.metric,
             schema.analyzer,
             schema.scorer,
             schema.extractor,
             schema.source_key,
-            schema.embedder.as_ref().map_or("unknown".to_string(), |e| format!("{e:?}"))
+            schema.embedder.as_ref().map_or("unknown".to_string(), |e| format!("{e:?}")),
+            schema.components
         ),
     );
     for (i, s) in c.segments.iter().enumerate() {

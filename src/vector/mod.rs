@@ -1,6 +1,6 @@
 //! Vectors: how near is a stored vector to the query's, exactly?
 //!
-//! Vectors are stored as given, with the inverse norm beside each. Every score that anyone sees is computed here from the query and the
+//! Vectors are stored as given, or with each component rounded to a binary16 before anything else sees it, and with the inverse norm beside each. Every score that anyone sees is computed here from the query and the
 //! stored vector alone, so one vector has the same score, to the bit, in the memtable, in any segment and on any processor.
 //!
 //! This room never decides what is alive (the caller's closure does), never orders results (`crate::ranking` does) and never shows an approximate
@@ -12,6 +12,7 @@
 //! | `query.rs` | [`QueryVector`]: a query under its collection's metric |
 //! | `builder.rs` | [`VectorsBuilder`]: writes the vectors of a segment |
 //! | `reader.rs` | [`VectorsReader`]: reads and scans them |
+//! | `components.rs` | components where they lie, widened where they are binary16 |
 //! | `hnsw/` | a navigable graph over vectors, in memory: building, merging, walking |
 //! | `ann/` | the graph of a segment: writing it, walking it where it lies, and when to scan instead |
 //!
@@ -22,6 +23,7 @@ pub mod hnsw;
 pub mod kernel;
 
 mod builder;
+mod components;
 mod query;
 mod reader;
 

@@ -1,12 +1,13 @@
 //! Reads the vectors of one segment.
 
 use super::ann::{Searchers, StoredGraph};
+use super::components::StoredComponents;
 use super::query::QueryVector;
 use crate::error::{Error, Result};
 use crate::format::error::FormatError;
 use crate::format::segment::SectionKind;
-use crate::format::vectors::{INVERSE_NORM_BYTES, VectorsShape, check_rows, view_components, view_inverse_norms, view_rows};
-use crate::options::Metric;
+use crate::format::vectors::{INVERSE_NORM_BYTES, VectorsShape, check_rows, view_inverse_norms, view_rows};
+use crate::options::{Components, Metric};
 use crate::segment::{Section, SegmentReader};
 use roaring::RoaringBitmap;
 use std::borrow::Cow;
@@ -74,6 +75,21 @@ impl VectorsReader {
         self.inner.shape.dimension
     }
 
+    /// How components are stored. Of no vectors it cannot be told, and is f32.
+    pub fn components(&self) -> Components {
+        self.inner.shape.components
+    }
+
+    /// Refuses vectors that are stored otherwise than the schema of their collection says.
+    pub fn check_components(&self, schema: Components) -> Result<()> {
+        let VectorsShape { count, components, .. } = self.inner.shape;
+        if count == 0 || components == schema {
+            return Ok(());
+        }
+        let what = format!("components of {} bytes ({components}) are here, the schema says {schema}", components.bytes());
+        Err(self.inner.vectors.corrupt(0, what))
+    }
+
     /// How many rows have a vector, dead ones included.
     pub fn count(&self) -> u32 {
         self.inner.shape.count
@@ -89,12 +105,12 @@ impl VectorsReader {
         Ok(self.positions()?.position(row).is_some())
     }
 
-    /// The vector of `row`, as it was given; `None` when it has none.
+    /// The vector of `row`, as it was stored; `None` when it has none.
     pub fn get(&self, row: u32) -> Result<Option<Cow<'_, [f32]>>> {
         let Some(position) = self.positions()?.position(row) else { return Ok(None) };
         Ok(Some(match self.vector_bytes(position..position + 1)? {
-            Cow::Borrowed(bytes) => view_components(bytes),
-            Cow::Owned(bytes) => Cow::Owned(view_components(&bytes).into_owned()),
+            Cow::Borrowed(bytes) => self.view(bytes).all(),
+            Cow::Owned(bytes) => Cow::Owned(self.view(&bytes).all().into_owned()),
         }))
     }
 
@@ -105,14 +121,15 @@ impl VectorsReader {
         let bytes = self.vector_bytes(position..position + 1)?;
         let norm_bytes = self.norm_bytes(query, position..position + 1)?;
         let norms = view_inverse_norms(&norm_bytes).map_err(|e| located(&self.inner.vectors, e))?;
-        Ok(Some(query.score(&view_components(&bytes), norms.first().map_or(0.0, |norm| norm.get()))))
+        let inverse_norm = norms.first().map_or(0.0, |norm| norm.get());
+        Ok(Some(self.view(&bytes).with_all(|vector| query.score(vector, inverse_norm))))
     }
 
     /// Calls `read` with the vector at a position, below [`VectorsReader::count`], and its inverse norm.
     pub(super) fn at<T>(&self, position: u32, read: impl FnOnce(&[f32], f64) -> T) -> Result<T> {
         let bytes = self.vector_bytes(position..position + 1)?;
         let norm = self.inverse_norm(position)?;
-        Ok(read(&view_components(&bytes), norm))
+        Ok(self.view(&bytes).with_all(|vector| read(vector, norm)))
     }
 
     /// The row of the vector at a position.
@@ -159,30 +176,31 @@ impl VectorsReader {
     /// O(count of live vectors x dimension + count).
     pub fn scan(&self, query: &QueryVector, live: impl Fn(u32) -> bool, mut sink: impl FnMut(u32, f64)) -> Result<()> {
         self.check_dimension(query)?;
-        let positions = self.positions()?;
+        let (positions, mut widened) = (self.positions()?, Vec::new());
         for piece in self.pieces() {
             let mut span = piece;
             let Some(first) = span.find(|&p| live(positions.row(p))) else { continue };
             let last = span.rfind(|&p| live(positions.row(p))).unwrap_or(first);
-            self.scan_span(query, positions, first..last + 1, &live, &mut sink)?;
+            self.scan_span(query, positions, first..last + 1, &live, &mut sink, &mut widened)?;
         }
         Ok(())
     }
 
     /// Every row that has a vector, with it, in ascending order: what a merge copies. Stops at the first error of `sink`.
     pub fn for_each(&self, mut sink: impl FnMut(u32, &[f32]) -> Result<()>) -> Result<()> {
-        let positions = self.positions()?;
+        let (positions, dimension, mut widened) = (self.positions()?, self.dimension() as usize, Vec::new());
         for piece in self.pieces() {
             let bytes = self.vector_bytes(piece.clone())?;
-            let components = view_components(&bytes);
-            for (position, vector) in piece.zip(components.chunks_exact(self.dimension() as usize)) {
-                sink(positions.row(position), vector)?;
+            let components = self.view(&bytes);
+            for (i, position) in piece.enumerate() {
+                sink(positions.row(position), components.get(i * dimension..(i + 1) * dimension, &mut widened))?;
             }
         }
         Ok(())
     }
 
-    /// Scores the live vectors at the positions of `span`, run by run of adjacent ones.
+    /// Scores the live vectors at the positions of `span`, run by run of adjacent ones. Those that are to be widened are in `widened`, a run at
+    /// a time.
     fn scan_span(
         &self,
         query: &QueryVector,
@@ -190,9 +208,10 @@ impl VectorsReader {
         span: Range<u32>,
         live: &impl Fn(u32) -> bool,
         sink: &mut impl FnMut(u32, f64),
+        widened: &mut Vec<f32>,
     ) -> Result<()> {
         let bytes = self.vector_bytes(span.clone())?;
-        let components = view_components(&bytes);
+        let components = self.view(&bytes);
         let norm_bytes = self.norm_bytes(query, span.clone())?;
         let norms = view_inverse_norms(&norm_bytes).map_err(|e| located(&self.inner.vectors, e))?;
         let dimension = self.dimension() as usize;
@@ -204,7 +223,8 @@ impl VectorsReader {
             let longest = RUN_ROWS.min(span.len() - at);
             let run = (0..longest).find(|i| !is_live(at + i)).unwrap_or(longest);
             let scores = &mut scores[..run];
-            query.score_rows(&components[at * dimension..(at + run) * dimension], |i| norms[at + i].get(), scores);
+            let vectors = components.get(at * dimension..(at + run) * dimension, widened);
+            query.score_rows(vectors, |i| norms[at + i].get(), scores);
             for (i, score) in scores.iter().enumerate() {
                 sink(positions.row(span.start + (at + i) as u32), *score);
             }
@@ -219,6 +239,10 @@ impl VectorsReader {
         let VectorsShape { count, .. } = self.inner.shape;
         let step = (PIECE_BYTES / self.inner.shape.vector_bytes()).max(1) as u32;
         (0..count.div_ceil(step)).map(move |i| i * step..count.min((i + 1).saturating_mul(step)))
+    }
+
+    fn view<'a>(&self, bytes: &'a [u8]) -> StoredComponents<'a> {
+        StoredComponents::new(self.inner.shape, bytes)
     }
 
     fn vector_bytes(&self, positions: Range<u32>) -> Result<Cow<'_, [u8]>> {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::segment::SectionKind;
 use crate::ids::{Seq, Uuid};
 use crate::io::{Bytes, File};
-use crate::options::Metric;
+use crate::options::{Components, Metric};
 use crate::ranking::{RowAddress, Scored, TopK};
 use crate::segment::{SegmentReader, SegmentSummary, SegmentWriter};
 use parking_lot::RwLock;
@@ -52,10 +52,10 @@ impl File for MemoryFile {
 
 type Rows = Vec<Option<Vec<f32>>>;
 
-fn write(rows: &Rows, dimension: u32) -> (Vec<u8>, SegmentSummary) {
+fn write_as(rows: &Rows, dimension: u32, components: Components) -> (Vec<u8>, SegmentSummary) {
     let file = Arc::new(MemoryFile::default());
     let mut out = SegmentWriter::new(file.clone(), "s-1.segments", DATABASE, 1, 0, 0);
-    let mut builder = VectorsBuilder::begin(&mut out, dimension).expect("in memory");
+    let mut builder = VectorsBuilder::begin(&mut out, dimension, components).expect("in memory");
     for (row, vector) in rows.iter().enumerate() {
         if let Some(vector) = vector {
             builder.push(&mut out, row as u32, vector).expect("in memory");
@@ -64,6 +64,10 @@ fn write(rows: &Rows, dimension: u32) -> (Vec<u8>, SegmentSummary) {
     builder.finish(&mut out, rows.len() as u32).expect("in memory");
     let summary = out.finish().expect("in memory");
     (file.0.read().clone(), summary)
+}
+
+fn write(rows: &Rows, dimension: u32) -> (Vec<u8>, SegmentSummary) {
+    write_as(rows, dimension, Components::F32)
 }
 
 /// The segment, mapped, mapped at an odd address, and read by system calls.
@@ -81,7 +85,11 @@ fn open_all(bytes: &[u8], summary: SegmentSummary) -> [Result<SegmentReader>; 3]
 }
 
 fn readers(rows: &Rows, dimension: u32) -> Vec<VectorsReader> {
-    let (bytes, summary) = write(rows, dimension);
+    readers_as(rows, dimension, Components::F32)
+}
+
+fn readers_as(rows: &Rows, dimension: u32, components: Components) -> Vec<VectorsReader> {
+    let (bytes, summary) = write_as(rows, dimension, components);
     open_all(&bytes, summary)
         .into_iter()
         .map(|segment| VectorsReader::open(&segment.expect("just written")).expect("just written").expect("has vectors"))
@@ -107,6 +115,15 @@ fn expected(rows: &Rows, query: &QueryVector, live: impl Fn(u32) -> bool) -> Vec
 fn made_up(count: u32, dimension: u32, has: impl Fn(u32) -> bool) -> Rows {
     let vector = |row: u32| (0..dimension).map(|i| (((row * 31 + i * 17) % 101) as f32 - 50.0) / 7.0).collect();
     (0..count).map(|row| has(row).then(|| vector(row))).collect()
+}
+
+/// The rows as they are stored.
+fn rounded(rows: &Rows, components: Components) -> Rows {
+    let round = |v: &Vec<f32>| match components {
+        Components::F32 => v.clone(),
+        Components::F16 => v.iter().map(|c| crate::format::half::rounded_to_half(*c)).collect(),
+    };
+    rows.iter().map(|row| row.as_ref().map(round)).collect()
 }
 
 #[test]
@@ -182,15 +199,40 @@ fn scans_of_several_pieces_reach_every_live_row_and_no_other() {
     // 1,024 components make 256 vectors a piece.
     for has in [(|_| true) as fn(u32) -> bool, |row| row % 5 != 1] {
         let rows = made_up(700, 1024, has);
-        let readers = readers(&rows, 1024);
+        let halves = rounded(&rows, Components::F16);
+        assert_ne!(rows, halves);
+        let mut all: Vec<(VectorsReader, &Rows)> = readers(&rows, 1024).into_iter().map(|reader| (reader, &rows)).collect();
+        all.extend(readers_as(&halves, 1024, Components::F16).into_iter().map(|reader| (reader, &halves)));
         let filters: [fn(u32) -> bool; 6] =
             [|_| true, |_| false, |row| row % 2 == 0, |row| !(100..=600).contains(&row), |row| row == 699, |row| row % 97 > 3];
-        for reader in &readers {
+        for (reader, rows) in &all {
             for (live, metric) in filters.iter().zip(METRICS.iter().cycle()) {
                 let query = QueryVector::new(*metric, rows[3].as_ref().expect("row 3 has one"));
-                assert_eq!(scan(reader, &query, live).expect("whole"), expected(&rows, &query, live));
+                assert_eq!(scan(reader, &query, live).expect("whole"), expected(rows, &query, live));
             }
         }
+    }
+}
+
+#[test]
+fn two_bytes_a_component_take_half_the_room_and_are_held_against_the_schema() {
+    let rows = rounded(&made_up(200, 256, |_| true), Components::F16);
+    let length = |components| {
+        let (bytes, summary) = write_as(&rows, 256, components);
+        let [segment, ..] = open_all(&bytes, summary);
+        segment.expect("just written").section(SectionKind::Vectors).expect("it has vectors").len()
+    };
+    assert_eq!((length(Components::F32), length(Components::F16)), (200 * 256 * 4, 200 * 256 * 2));
+    for (stored, other) in [(Components::F32, Components::F16), (Components::F16, Components::F32)] {
+        for reader in readers_as(&rows, 256, stored) {
+            assert_eq!(reader.components(), stored);
+            assert!(reader.check_components(stored).is_ok());
+            let refused = reader.check_components(other).expect_err("another width");
+            assert!(matches!(&refused, Error::Corrupt(d) if d.what.contains(other.as_str())), "{refused}");
+        }
+    }
+    for reader in readers_as(&made_up(3, 4, |_| false), 4, Components::F16) {
+        assert!(reader.check_components(Components::F16).is_ok() && reader.check_components(Components::F32).is_ok(), "no vectors, no width");
     }
 }
 
@@ -266,8 +308,13 @@ fn everything(segment: Result<SegmentReader>, query: &QueryVector) -> Result<Eve
 
 #[test]
 fn every_flipped_byte_is_corruption_or_changes_nothing() {
-    let rows = made_up(9, 5, |row| row % 3 != 1);
-    let (bytes, summary) = write(&rows, 5);
+    every_flipped_byte(Components::F32);
+    every_flipped_byte(Components::F16);
+}
+
+fn every_flipped_byte(components: Components) {
+    let rows = rounded(&made_up(9, 5, |row| row % 3 != 1), components);
+    let (bytes, summary) = write_as(&rows, 5, components);
     let query = QueryVector::new(Metric::Cosine, &[0.1, 0.2, -0.3, 0.4, 0.5]);
     let [whole, ..] = open_all(&bytes, summary);
     let answer = everything(whole, &query).expect("whole");
@@ -293,13 +340,16 @@ proptest! {
     #[test]
     fn what_is_pushed_is_read_back(
         dimension in 1u32..40,
-        rows in prop::collection::vec(prop::option::weighted(0.7, prop::collection::vec(-1e6f32..1e6, 40)), 0..150),
+        rows in prop::collection::vec(prop::option::weighted(0.7, prop::collection::vec(-6e4f32..6e4, 40)), 0..150),
         query in prop::collection::vec(-10.0f32..10.0, 40),
         dead in any::<u64>(),
+        halves in any::<bool>(),
     ) {
         let rows: Rows = rows.into_iter().map(|row| row.map(|v| v[..dimension as usize].to_vec())).collect();
+        let components = if halves { Components::F16 } else { Components::F32 };
+        let rows = rounded(&rows, components);
         let live = |row: u32| dead >> (row % 64) & 1 == 0;
-        for reader in readers(&rows, dimension) {
+        for reader in readers_as(&rows, dimension, components) {
             for metric in METRICS {
                 let query = QueryVector::new(metric, &query[..dimension as usize]);
                 prop_assert_eq!(scan(&reader, &query, live)?, expected(&rows, &query, live));

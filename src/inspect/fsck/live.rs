@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::effects::{CatalogChange, CollectionEffects, DeadSet};
 use crate::format::manifest::Manifest;
 use crate::format::row_hash::id_hash;
+use crate::format::vectors::first_unrounded;
 use crate::ids::{Incarnation, Lsn, Seq};
 use crate::options::Schema;
 use crate::tombstones::TombstonesPart;
@@ -233,6 +234,11 @@ impl Live {
             let expected = collection.schema.dimension.map(u64::from);
             if found.is_some() && found != expected {
                 let what = format!("the vector of seq {} has {found:?} components, the collection's have {expected:?}", row.seq);
+                return Err(Error::InvalidArgument(what));
+            }
+            let components = collection.schema.components;
+            if let Some(i) = row.document.vector.as_deref().and_then(|v| first_unrounded(v, components)) {
+                let what = format!("component {i} of the vector of seq {} is no number of the form {components}", row.seq);
                 return Err(Error::InvalidArgument(what));
             }
             collection.logged.insert(row.seq, LoggedRow { seq: row.seq, document: row.document.clone(), dead: false });

@@ -86,7 +86,7 @@ impl Segment<'_> {
     fn vectors(&self, facts: &mut Facts, at: &mut At<'_>) -> Result<()> {
         let vectors = room(at, VECTORS, Code::Vectors, |at| {
             let vectors = VectorsReader::open(self.reader)?;
-            vectors::counts(self.reader, vectors.as_ref(), self.rows.rows(), self.schema.dimension, at);
+            vectors::counts(self.reader, vectors.as_ref(), self.rows.rows(), self.schema, at);
             let live = vectors.as_ref().map_or(Ok(0), |v| vectors::values(self.reader, v, &facts.dead))?;
             Ok((vectors, live))
         })?;

@@ -4,13 +4,14 @@ use super::check::At;
 use super::codes::FindingCode as Code;
 use crate::error::Result;
 use crate::format::segment::SectionKind;
+use crate::options::Schema;
 use crate::segment::SegmentReader;
 use crate::vector::VectorsReader;
 use crate::vector::kernel::inverse_norm;
 use roaring::RoaringBitmap;
 
 /// Counts against the rows, the manifest and the schema.
-pub(super) fn counts(reader: &SegmentReader, vectors: Option<&VectorsReader>, rows: u32, dimension: Option<u32>, at: &mut At<'_>) {
+pub(super) fn counts(reader: &SegmentReader, vectors: Option<&VectorsReader>, rows: u32, schema: &Schema, at: &mut At<'_>) {
     let expected = at.segment.entry.vectors;
     let Some(vectors) = vectors else {
         if expected != 0 {
@@ -34,20 +35,24 @@ pub(super) fn counts(reader: &SegmentReader, vectors: Option<&VectorsReader>, ro
         let what = format!("VectorRows stands exactly where not every row has a vector; {} of {rows} have one", vectors.count());
         at.note(Code::Vectors, Some(SectionKind::VectorRows), 0, what);
     }
-    if dimension != Some(vectors.dimension()) {
-        let schema = dimension.map_or("none".to_string(), |d| d.to_string());
+    if schema.dimension != Some(vectors.dimension()) {
+        let schema = schema.dimension.map_or("none".to_string(), |d| d.to_string());
         let what = format!("vectors of {} components, the schema says {schema}", vectors.dimension());
         at.note(Code::Vectors, Some(SectionKind::Vectors), 0, what);
+    }
+    if let Err(e) = vectors.check_components(schema.components) {
+        at.error(Code::Vectors, &e);
     }
 }
 
 /// Rows ascend and components are finite. Answers how many living rows have a vector.
 pub(super) fn values(reader: &SegmentReader, vectors: &VectorsReader, dead: &RoaringBitmap) -> Result<u64> {
     let section = reader.require(SectionKind::Vectors)?;
+    let width = vectors.components().bytes();
     let (mut position, mut live) = (0u64, 0u64);
     vectors.for_each(|row, vector| {
         if let Some(i) = vector.iter().position(|c| !c.is_finite()) {
-            let at = (position * vector.len() as u64 + i as u64) * 4;
+            let at = (position * vector.len() as u64 + i as u64) * width;
             return Err(section.corrupt(at, format!("component {i} of the vector of row {row} is {}", vector[i])));
         }
         live += u64::from(!dead.contains(row));

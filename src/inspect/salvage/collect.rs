@@ -8,10 +8,11 @@ use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::format::effects::{CatalogChange, CollectionEffects, DeadSet};
 use crate::format::manifest::{CollectionEntry, SegmentEntry};
+use crate::format::vectors::first_unrounded;
 use crate::ids::{Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
-use crate::options::Schema;
+use crate::options::{Components, Schema};
 use crate::tombstones::{TombstonesPart, TombstonesReader};
 use roaring::{RoaringBitmap, RoaringTreemap};
 use std::collections::{BTreeMap, HashMap};
@@ -53,6 +54,15 @@ impl Gathered {
     fn new(name: String, schema: Schema) -> Gathered {
         let dimension = schema.dimension;
         Gathered { name, schema, rows: BTreeMap::new(), lost: BTreeMap::new(), lost_without_seq: Vec::new(), dimension }
+    }
+
+    /// Notes that a vector is there which the schema would round. With the wider form no number of any vector is another one.
+    fn widen(&mut self, ledger: &mut Vec<Loss>) {
+        if self.schema.components != Components::F32 {
+            let reason = format!("vectors are here that are not of the form {}; all are kept as {}", self.schema.components, Components::F32);
+            ledger.push(Loss::new(LossKind::Collection, reason).collection(&self.name));
+            self.schema.components = Components::F32;
+        }
     }
 
     /// Adds a row that lives, as far as is known, with what was lost of it.
@@ -98,6 +108,9 @@ impl Collector<'_> {
         };
         let index = self.segments.len();
         collection.dimension = collection.dimension.or(opened.dimension());
+        if opened.components() == Some(Components::F32) {
+            collection.widen(self.ledger);
+        }
         opened.rows(|found| {
             let Found { row, id, seq, document, vector } = found;
             if dead.contains(row) {
@@ -136,7 +149,11 @@ impl Collector<'_> {
         let incarnation = Incarnation(u64::MAX - self.segments.len() as u64);
         self.collections.insert(incarnation, Gathered::new(name, Schema::default()));
         let unsure = place(Loss::new(LossKind::Death, "no manifest says which rows of this segment are dead"));
-        self.rows_of(incarnation, &orphan.entry, &RoaringBitmap::new(), Some(&unsure))
+        self.rows_of(incarnation, &orphan.entry, &RoaringBitmap::new(), Some(&unsure))?;
+        if let (Some(collection), Some(opened)) = (self.collections.get_mut(&incarnation), self.segments.last()) {
+            collection.schema.components = opened.components().unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// The dead rows of a segment; or none, and what to say of each row that is kept.
@@ -231,6 +248,9 @@ impl Collector<'_> {
         for row in effects.rows {
             let components = row.document.vector.as_ref().map(|v| v.len() as u32);
             collection.dimension = collection.dimension.or(components);
+            if row.document.vector.as_deref().is_some_and(|v| first_unrounded(v, collection.schema.components).is_some()) {
+                collection.widen(self.ledger);
+            }
             collection.add(row.seq, row.document.id.clone(), Place::Log(row.document), Vec::new());
         }
         effects.landed.iter().try_for_each(|entry| self.segment(effects.incarnation, entry))

@@ -8,6 +8,7 @@ use crate::format::manifest::SegmentEntry;
 use crate::ids::Seq;
 use crate::io::Directory;
 use crate::io::names::FileName;
+use crate::options::Components;
 use crate::segment::SegmentReader;
 use crate::vector::VectorsReader;
 
@@ -56,6 +57,11 @@ impl OpenSegment {
     /// Components of its vectors, if it has any.
     pub(super) fn dimension(&self) -> Option<u32> {
         self.vectors.as_ref().ok()?.as_ref().map(VectorsReader::dimension)
+    }
+
+    /// How their components are stored, if it has any.
+    pub(super) fn components(&self) -> Option<Components> {
+        self.vectors.as_ref().ok()?.as_ref().filter(|v| v.count() > 0).map(VectorsReader::components)
     }
 
     /// Hands every row to `each`, with its vector, in ascending order.

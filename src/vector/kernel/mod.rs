@@ -12,12 +12,16 @@
 //! | --- | --- |
 //! | `portable.rs` | plain Rust, for every processor |
 //! | `avx2.rs` | x86-64 with AVX2 and FMA: the same bits, several times faster |
+//! | `halves.rs` | components that are stored as binary16 to f32, exactly |
 //! | `walk/` | approximate kernels that steer a walk; nothing that they return is shown |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod halves;
 mod portable;
 pub mod walk;
+
+pub use halves::widen;
 
 use std::sync::OnceLock;
 

@@ -165,3 +165,26 @@ fn the_bits_of_the_specification_hold() {
     assert_eq!(squared_distance(&a, &b).to_bits(), 0x402b_489e_bbb3_b920);
     assert_eq!(inverse_norm(&a).to_bits(), 0x3fdb_a4cf_6eb2_2483);
 }
+
+#[test]
+fn every_half_is_widened_to_its_value_by_every_implementation() {
+    let halves: Vec<[u8; 2]> = (0..=u16::MAX).map(u16::to_le_bytes).collect();
+    let expected: Vec<f32> = (0..=u16::MAX).map(crate::format::half::half_to_single).collect();
+    let ways: Vec<halves::Widen> = [Some(halves::portable as halves::Widen), halves::detect(), Some(widen)].into_iter().flatten().collect();
+    for way in ways {
+        // Lengths and places that are no multiple of what is done at once.
+        for range in [0..65_536, 3..65_529, 1_000..1_007, 31_743..31_745, 5..5] {
+            let mut found = vec![7.0; range.len()];
+            way(&halves[range.clone()], &mut found);
+            for (found, expected) in found.iter().zip(&expected[range]) {
+                assert!(found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(), "{found} is {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "every half has its place")]
+fn halves_and_places_of_different_number_are_a_mistake_of_the_caller() {
+    widen(&[[0, 0]; 3], &mut [0.0; 2]);
+}
