@@ -24,6 +24,11 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// A scratch whose walks take in only so many copies of a point, about.
+    pub fn for_few_copies(most: usize) -> Scratch {
+        Scratch { copies: NonZeroUsize::new(most), ..Scratch::default() }
+    }
+
     /// Walks from `starts` on one level; afterwards the pool holds the `ef` nearest points met. Links to points that do not exist are passed over.
     pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
         self.visited.reset(links.points());
