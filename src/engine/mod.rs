@@ -12,7 +12,7 @@
 //! | `batch.rs` `resolve.rs` `patch.rs` | from what is asked to what is done |
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
-//! | `search.rs` `frequencies.rs` | one retriever over all parts |
+//! | `search.rs` `frequencies.rs` `audit.rs` | one retriever over all parts, and how much it finds |
 //! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
 //! | `unfinished.rs` `restore.rs` `builder.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
@@ -20,6 +20,7 @@
 //! | `verify.rs` | whether what a state names stands in its files |
 //! | `health.rs` `events.rs` | what an operator asks, and what `tracing` is told |
 
+mod audit;
 mod background;
 pub(crate) mod backup;
 mod batch;
@@ -58,6 +59,7 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+pub use audit::RecallAudit;
 pub use backup::BackupReport;
 pub use batch::WriteBatch;
 pub use builder::{BuildReport, Builder};
@@ -66,6 +68,7 @@ pub use health::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, Waiting
 pub use open::RecoveryReport;
 pub use rebuild::RebuildReport;
 pub use resolve::Outcome;
+pub use search::Nearest;
 pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 
 use crate::document::{Document, Patch};
