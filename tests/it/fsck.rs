@@ -6,10 +6,12 @@
 //! | `image.rs` | a database with everything, and edits of it that mend every checksum |
 //! | `bytes.rs` | damage that checksums see |
 //! | `structures.rs` | damage that passes every checksum |
+//! | `dictionaries.rs` | dictionaries changed behind fitting checksums: searches answer or refuse |
 //! | `random.rs` | any damage: no panic, a verdict always, and never clean over a wrong answer |
 //! | `table.rs` | the table of codes in `docs/fsck.md` |
 
 mod bytes;
+mod dictionaries;
 mod image;
 mod random;
 mod structures;

@@ -164,4 +164,8 @@ impl Space for CodeSpace<'_> {
     fn distances(&self, query: &CodeQuery, points: &[u32], out: &mut [f32]) {
         walk::code_distances(query, CodeRows { bytes: &self.rows, stride: self.stride }, points, out);
     }
+
+    fn are_copies(&self, a: u32, b: u32) -> bool {
+        self.row(a) == self.row(b)
+    }
 }

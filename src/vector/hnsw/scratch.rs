@@ -29,6 +29,16 @@ impl Pool {
         self.entries.len() < self.capacity || self.entries.last().is_none_or(|&last| ordered(distance) <= (last >> 32) as u32)
     }
 
+    /// A point of those at this distance, when at least `many` of them stand in the pool before or after where `point` would.
+    #[inline]
+    pub(super) fn crowd(&self, distance: f32, point: u32, many: usize) -> Option<u32> {
+        let entry = u64::from(ordered(distance)) << 32 | u64::from(point) << 1;
+        let at = self.entries.partition_point(|&e| e < entry);
+        let before = at.checked_sub(many).and_then(|first| self.entries.get(first));
+        let after = self.entries.get(at + many - 1);
+        [before, after].into_iter().flatten().find(|&&e| e >> 32 == entry >> 32).map(|&e| self::point(e))
+    }
+
     /// Takes a point that is not here yet, if it is near enough. O(log capacity + what moves).
     #[inline]
     pub(super) fn insert(&mut self, distance: f32, point: u32) {

@@ -3,6 +3,7 @@
 use super::graph::{Links, NONE};
 use super::scratch::{Pool, Visited};
 use super::space::Space;
+use std::num::NonZeroUsize;
 
 /// What walks need, kept between them.
 #[derive(Debug, Default)]
@@ -15,6 +16,9 @@ pub struct Scratch {
     pub(super) passed_over: Vec<u32>,
     pub(super) distances: Vec<f32>,
     pub(super) sorted: Vec<f32>,
+    /// How many copies of a point a walk takes in, about; `None` when all. Where there are more than candidates, they would crowd out
+    /// everything else, and the walk would end among them.
+    pub copies: Option<NonZeroUsize>,
     /// Distances computed since the scratch was made.
     pub compared: u64,
 }
@@ -52,7 +56,7 @@ impl Scratch {
         space.distances(query, &self.survivors, &mut self.distances);
         self.compared += self.survivors.len() as u64;
         for (&point, &distance) in self.survivors.iter().zip(&self.distances) {
-            if self.pool.admits(distance) {
+            if self.pool.admits(distance) && !self.copies.is_some_and(|most| one_too_many(space, &self.pool, distance, point, most)) {
                 self.pool.insert(distance, point);
             }
         }
@@ -82,10 +86,17 @@ impl Scratch {
 
     /// The `ef` nearest points that a walk through the whole graph finds, nearest first.
     pub fn search<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, ef: usize) -> impl ExactSizeIterator<Item = (f32, u32)> {
-        match self.descend(space, query, links, 0) {
-            Some(start) => self.walk(space, query, links, 0, &[start], ef),
+        match self.descend(space, query, links, 0).zip(links.entry()) {
+            // Every point can be reached from the entry, but not from everywhere else.
+            Some((start, (entry, _))) => self.walk(space, query, links, 0, &[start, entry], ef),
             None => self.pool.reset(ef),
         }
         self.pool.iter()
     }
+}
+
+/// Whether a point is a copy of one of which there are enough in the pool.
+#[inline]
+fn one_too_many<S: Space>(space: &S, pool: &Pool, distance: f32, point: u32, most: NonZeroUsize) -> bool {
+    pool.crowd(distance, point, most.get()).is_some_and(|other| space.are_copies(other, point))
 }
