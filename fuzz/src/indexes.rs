@@ -5,6 +5,7 @@ use triune::Uuid;
 use triune::format::graph::{
     ListsEncoder, ListsLayout, decode_mentions, decode_name, decode_relations, encode_mentions, encode_name, encode_relations,
 };
+use triune::format::half::half_to_single;
 use triune::format::metadata::{ENTRY_BYTES, LIST_HEADER_BYTES, MetadataListHeader, MetadataRowsEntry, RowsPlace, encode_list};
 use triune::format::postings::{PostingEncoder, decode_list};
 use triune::format::terms::{TermInfoEntry, TextStatistics};
@@ -12,7 +13,7 @@ use triune::format::tombstones::{
     EnvelopeKind, TombstonesEnvelope, TombstonesHeader, decode_seqs, decode_tombstones, encode_seqs, encode_tombstones,
 };
 use triune::format::transducer::{FST_KEY_BYTES_MAX, FST_VERSION, Transducer};
-use triune::format::vectors::{VectorsShape, check_rows, encode_rows, view_components, view_inverse_norms, view_rows};
+use triune::format::vectors::{VectorsShape, check_rows, encode_halves, encode_rows, view_components, view_halves, view_inverse_norms, view_rows};
 use zerocopy::IntoBytes;
 
 pub fn fuzz(bytes: &[u8]) {
@@ -65,6 +66,12 @@ fn vectors(bytes: &[u8]) {
     }
     if rest.len().is_multiple_of(4) {
         assert_eq!(view_components(rest).len() * 4, rest.len());
+    }
+    let components: Vec<f32> = view_halves(rest).iter().map(|half| half_to_single(u16::from_le_bytes(*half))).collect();
+    if components.iter().all(|c| !c.is_nan()) {
+        let mut again = Vec::new();
+        encode_halves(&components, &mut again);
+        assert_eq!(again, rest[..components.len() * 2], "every value has one binary16");
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use triune::io::sim::SimDirectory;
 use triune::options::Thresholds;
-use triune::{Collection, Database, Document, Effort, Filter, Hnsw, IoMode, Metadata, Metric, Options, Quantisation, Schema};
+use triune::{Collection, Components, Database, Document, Effort, Filter, Hnsw, IoMode, Metadata, Metric, Options, Quantisation, Schema};
 
 const DIMENSION: usize = 24;
 
@@ -96,6 +96,32 @@ fn a_walk_finds_nearly_all_of_the_nearest_under_every_metric() {
             let found = recall(&whole, None, Effort::Ef(64));
             assert!(found > 0.97, "{metric}, {quantisation}: {found}");
             let hasty = recall(&whole, None, Effort::Ef(10));
+            assert!(hasty < 1.0, "{metric}, {quantisation}: a walk was taken, and {hasty} is not what a scan finds");
+        }
+    }
+}
+
+#[test]
+fn a_graph_over_vectors_of_two_bytes_a_component_is_walked_like_any_other() {
+    for (metric, quantisation) in [
+        (Metric::Cosine, Quantisation::Sq7),
+        (Metric::Dot, Quantisation::None),
+        (Metric::L2, Quantisation::Sq7),
+        (Metric::L2, Quantisation::None),
+    ] {
+        let hnsw = Hnsw { quantisation, ..Hnsw::default() };
+        let disk = SimDirectory::newly_made();
+        let db = made(&disk, Schema { metric, hnsw, components: Components::F16, ..Schema::default() }, &[1_500, 500]);
+        let whole = |db: &Database| db.snapshot().collection("main").unwrap();
+        let scores = |c: &Collection| ids(c, &vector(&mut Noise(1_000_003)), None, Effort::Exact);
+        let flat = scores(&whole(&db));
+        db.compact().unwrap();
+        assert_eq!(scores(&whole(&db)), flat, "{metric}: one stored vector has one score");
+        for io_mode in [IoMode::Mmap, IoMode::Pread] {
+            let db = Database::open_read_only_with(Arc::new(disk.clone()), options(io_mode)).unwrap();
+            let found = recall(&whole(&db), None, Effort::Ef(64));
+            assert!(found > 0.97, "{metric}, {quantisation}: {found}");
+            let hasty = recall(&whole(&db), None, Effort::Ef(10));
             assert!(hasty < 1.0, "{metric}, {quantisation}: a walk was taken, and {hasty} is not what a scan finds");
         }
     }

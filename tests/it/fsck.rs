@@ -5,12 +5,14 @@
 //! | --- | --- |
 //! | `image.rs` | a database with everything, and edits of it that mend every checksum |
 //! | `bytes.rs` | damage that checksums see |
+//! | `components.rs` | vectors of another width than the schema says |
 //! | `structures.rs` | damage that passes every checksum |
 //! | `dictionaries.rs` | dictionaries changed behind fitting checksums: searches answer or refuse |
 //! | `random.rs` | any damage: no panic, a verdict always, and never clean over a wrong answer |
 //! | `table.rs` | the table of codes in `docs/fsck.md` |
 
 mod bytes;
+mod components;
 mod dictionaries;
 mod image;
 mod random;

@@ -296,6 +296,7 @@ def manifests():
     yield "manifest: an array", body(raw=lambda t: b"[]"), CORRUPT
     for key, value, status in (("analyzer", "nope", CORRUPT), ("metric", 5, CORRUPT), ("source_key", "", CORRUPT), ("source_key", "k" * 1025, CORRUPT),
                                ("embedder", "", OK), ("embedder", None, OK), ("dimension", 0, CORRUPT), ("dimension", 65536, CORRUPT),
+                               ("components", "f8", CORRUPT), ("components", "f16", CORRUPT), ("components", "f32", OK),
                                ("dimension", "3", CORRUPT), ("dimension", None, CORRUPT)):
         yield f"schema: {key} {str(value)[:9]!r}", schema(key, value), status
     yield "collection: documents", collection("documents", "999"), CORRUPT

@@ -7,7 +7,7 @@ from wire import COUNTER_MAX, DIMENSION_MAX, NAME_BYTES_MAX, SEGMENT_ROWS_MAX, L
 MANIFEST_MAGIC = b"TRIUNEMF"
 MANIFEST_MAJOR, MANIFEST_MINOR = 1, 0
 HEADER = Layout("ManifestHeader", "magic:8 major:u16 minor:u16 crc:u32 database:16 number:u64 body_length:u64 body_crc:u32 reserved:12")
-SCHEMA_KEYS = ("dimension", "metric", "analyzer", "scorer", "extractor", "source_key", "embedder")
+SCHEMA_KEYS = ("dimension", "metric", "analyzer", "scorer", "extractor", "source_key", "embedder", "components")
 
 
 def read_manifest(file, slot):
@@ -95,6 +95,9 @@ def schema(file, at, o):
     need(isinstance(key, str) and 1 <= len(key.encode()) <= NAME_BYTES_MAX, at, "source_key")
     dimension = known.get("dimension", 1)
     need(type(dimension) is int and 1 <= dimension <= DIMENSION_MAX, at, "dimension")
+    need(known.get("components", "f32") in ("f32", "f16"), at, "components")
+    if known.get("components") == "f32":
+        del known["components"]
     return known
 
 

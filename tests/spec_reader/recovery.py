@@ -10,7 +10,7 @@ import tombstones
 from effects import read_commit
 from rows import Rows
 from segment import Segment
-from vectors import Vectors
+from vectors import Vectors, is_halves
 from wire import Absent, Damage, File, Newer, Record
 
 NAMED = re.compile(r"(?:m-([0-9a-f]{16})\.manifest|w-([0-9a-f]{16})\.wal|s-([0-9a-f]{16})\.segments|d-([0-9a-f]{16})\.tombstones)\Z")
@@ -29,7 +29,7 @@ class Part:
         file = database.file(f"s-{named.file:016x}.segments")
         self.segment = Segment(file, named, database.slot.database, prefix)
         self.rows = Rows(self.segment)
-        self.vectors = Vectors(self.segment, collection.schema.get("dimension"))
+        self.vectors = Vectors(self.segment, collection.schema.get("dimension"), collection.schema.get("components", "f32"))
         self.dead, self.frequencies = [], {}
         if named.tombstones:
             dead = database.file(f"d-{named.tombstones.file:016x}.tombstones")
@@ -189,6 +189,8 @@ class Database:
                 self.read_tombstones_header(d, effects.dead_file.file)
                 dead = tombstones.read_seqs(d, effects.dead_file)
             for seq, document in effects.rows:
+                stored = document.vector is None or life.schema.get("components") != "f16" or is_halves(document.vector)
+                file.need(stored, at, f"the vector of seq {seq} has a component that is no binary16")
                 life.live[seq] = document
                 life.known.add(seq)
             for seq in dead:

@@ -225,6 +225,16 @@ def dimensions(t, db, rng):
         t.load(db, documents, "--collection", f"d{n}")
 
 
+def halves(t, db, rng):
+    """Vectors of two bytes a component: in segments, merged and not, and in the log that the last process left."""
+    t.run("create", db, "--components", "f16", "--metric", "l2")
+    t.load(db, [document(rng, i, 5) for i in range(60)])
+    t.run("compact", db)
+    ends = [65519.99, -65504.0, 2.0 ** -24, 2.0 ** -25, 2049.0], [-0.0, 1e-45, 6.1e-5, 0.1, 1.0 / 3]
+    t.load(db, [{"id": f"end {i}", "vector": v} for i, v in enumerate(ends)])
+    t.load_and_kill(db, [document(rng, i + 40, 5) for i in range(40)], 25)
+
+
 def blocks(t, db, rng):
     """Posting lists of several blocks, roaring containers of several kinds, sections above 64 KiB."""
     t.run("create", db)
@@ -249,7 +259,7 @@ def restored(t, db, rng):
 
 
 SHAPES = [empty, bare, one, collections, deletes, compacted, cleared, many_logs, killed, torn, zeroed, killed_buffered, large_batch,
-          large_batch_killed, graph, metadata, unicode_texts, dimensions, blocks, backed_up, restored]
+          large_batch_killed, graph, metadata, unicode_texts, dimensions, halves, blocks, backed_up, restored]
 
 
 def make(t, shape, db):

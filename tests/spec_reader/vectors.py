@@ -28,10 +28,20 @@ def inverse_norm(v):
     return 0.0 if square == 0 else 1.0 / math.sqrt(square)
 
 
+def is_halves(vector):
+    """Whether every component of a vector, in bytes of f32, is the value of a binary16."""
+    n = len(vector) // 4
+    try:
+        halves = struct.pack(f"<{n}e", *struct.unpack(f"<{n}f", vector))
+    except OverflowError:
+        return False
+    return struct.pack(f"<{n}f", *struct.unpack(f"<{n}e", halves)) == vector
+
+
 class Vectors:
     """The vectors of a segment by row; None when it has none."""
 
-    def __init__(self, segment, dimension):
+    def __init__(self, segment, dimension, components):
         self.sections, self.by_row = segment.sections, {}
         self.section = self.sections.get("Vectors")
         rows = self.sections.get("VectorRows")
@@ -41,7 +51,8 @@ class Vectors:
             return
         s = self.section
         s.need(s.aux == dimension and 1 <= s.aux <= DIMENSION_MAX, f"{s.aux} components and not {dimension}")
-        s.need(s.length == s.items * s.aux * 4, "length")
+        self.width, self.code = (2, "e") if components == "f16" else (4, "f")
+        s.need(s.length == s.items * s.aux * self.width, "length")
         s.need(s.items == segment.named.vectors, "items")
         s.need((rows is not None) == (s.items != segment.rows), "VectorRows is there exactly when some row has no vector")
         positions = range(segment.rows)
@@ -54,11 +65,12 @@ class Vectors:
         self.by_row = {row: position for position, row in enumerate(positions)}
 
     def get(self, row):
-        """The little-endian components of a row's vector, or None."""
+        """The components of a row's vector as little-endian f32, or None."""
         if row not in self.by_row:
             return None
-        size = 4 * self.section.aux
-        return self.section.part(self.by_row[row] * size, size)
+        n, size = self.section.aux, self.width * self.section.aux
+        data = self.section.part(self.by_row[row] * size, size)
+        return struct.pack(f"<{n}f", *struct.unpack(f"<{n}{self.code}", data))
 
     def verify(self):
         """Every component finite, every inverse norm that of its vector."""
@@ -66,7 +78,7 @@ class Vectors:
             return
         s, norms = self.section, self.sections["VectorNorms"]
         s.claim(0, s.length, "components")
-        s.need(all(map(math.isfinite, struct.unpack(f"<{s.items * s.aux}f", s.whole()))), "a component is not finite")
+        s.need(all(map(math.isfinite, struct.unpack(f"<{s.items * s.aux}{self.code}", s.whole()))), "a component is not finite")
         norms.need(norms.items == s.items and norms.aux == 0 and norms.length == 8 * s.items, "items and aux")
         stored = struct.unpack(f"<{norms.items}Q", norms.whole())
         norms.claim(0, norms.length, "inverse norms")

@@ -59,7 +59,8 @@ impl Gathered {
     /// Notes that a vector is there which the schema would round. With the wider form no number of any vector is another one.
     fn widen(&mut self, ledger: &mut Vec<Loss>) {
         if self.schema.components != Components::F32 {
-            let reason = format!("vectors are here that are not of the form {}; all are kept as {}", self.schema.components, Components::F32);
+            let reason =
+                format!("vectors are here that are not of the form {}; all are kept as {}", self.schema.components, Components::F32);
             ledger.push(Loss::new(LossKind::Collection, reason).collection(&self.name));
             self.schema.components = Components::F32;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::io::sim::FailureKind;
 use triune::maintenance::{dump, restore, restore_into};
-use triune::{Database, Document, Error, ErrorCode, Options, Schema, Search};
+use triune::{Components, Database, Document, Error, ErrorCode, Options, Schema, Search};
 
 fn restored(text: &[u8]) -> SimDirectory {
     let disk = SimDirectory::new();
@@ -37,6 +37,29 @@ fn what_is_restored_dumps_to_the_same_bytes() {
         copy.close().unwrap();
         assert_eq!(dump_of_disk(&disk), text);
     }
+}
+
+#[test]
+fn vectors_of_two_bytes_a_component_come_back_as_they_were() {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema { components: Components::F16, ..Schema::default() }).unwrap();
+    db.put("main", (0..50).map(|i| Document::new(format!("{i}")).vector([i as f32 / 7.0, 65_519.0, 3e-8])).collect()).unwrap();
+    let text = dump_of(&db);
+    assert!(String::from_utf8_lossy(&text).contains(r#","components":"f16"}"#));
+    let copy = open(&restored(&text));
+    assert_eq!(dump_of(&copy), text);
+    let bytes = |db: &Database| db.snapshot().collection("main").unwrap().vector_bytes().unwrap().vectors;
+    assert_eq!(bytes(&copy), 50 * (3 * 2 + 8));
+    // The same documents under a schema that would round them: nothing is restored as something else.
+    db.create_collection("wide", Schema::default()).unwrap();
+    db.put("wide", vec![Document::new("third").vector([1.0 / 3.0])]).unwrap();
+    let text = String::from_utf8(dump_of(&db)).unwrap();
+    let (body, _) = text.rsplit_once("{\"end\"").unwrap();
+    let forged = body.replacen(r#""dimension":1,"#, r#""components":"f16","dimension":1,"#, 1);
+    assert_ne!(forged, body);
+    let refused = restore_into(Arc::new(SimDirectory::new()), options(), forged.as_bytes()).unwrap_err();
+    assert!(refused.to_string().contains("component 0") && refused.to_string().contains("third"), "{refused}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use triune::{Entity, ErrorCode, ExtractorKind, Metric, Relation, Scorer, Seq, SourceInfo};
+use triune::{Components, Entity, ErrorCode, ExtractorKind, Metric, Relation, Scorer, Seq, SourceInfo};
 
 /// The collections by name.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +21,7 @@ pub struct Model {
 pub struct Collection {
     pub dimension: Option<usize>,
     pub metric: Metric,
+    pub components: Components,
     pub scorer: Scorer,
     pub extractor: ExtractorKind,
     pub source_key: String,
@@ -117,7 +118,7 @@ impl Model {
                 let c = self.collection(collection)?;
                 Ok((0, std::mem::take(&mut c.documents).len() as u64))
             }
-            Write::Create { name, dimension, metric, scorer, extractor, source_key } => {
+            Write::Create { name, dimension, metric, components, scorer, extractor, source_key } => {
                 if name.is_empty() || *dimension == Some(0) {
                     return Err(vec![ErrorCode::InvalidArgument]);
                 }
@@ -127,6 +128,7 @@ impl Model {
                 let created = Collection {
                     dimension: *dimension,
                     metric: *metric,
+                    components: *components,
                     scorer: *scorer,
                     extractor: *extractor,
                     source_key: source_key.clone(),
@@ -304,13 +306,18 @@ impl Parts {
         if self.source.is_some() && named.is_some() && self.source != named {
             return Err(ErrorCode::InvalidArgument);
         }
+        let vector = self.vector.map(|v| v.into_iter().map(|x| stored_component(x, collection.components)).collect::<Vec<_>>());
+        // What was not finite to begin with is refused before.
+        if vector.iter().flatten().any(|x| !x.is_finite()) {
+            return Err(ErrorCode::InvalidArgument);
+        }
         Ok(Stored {
             id: self.id,
             tokens: tokens(&self.text),
             mentions: mentions(self.entities.as_deref(), &self.text, collection.extractor),
             text: self.text,
             metadata: self.metadata,
-            vector: self.vector,
+            vector,
             source_given: self.source.is_some(),
             source: self.source.or(named),
             entities: self.entities,
@@ -318,6 +325,18 @@ impl Parts {
             stamp: Cell::new(None),
         })
     }
+}
+
+/// What a collection keeps of a component: all of it, or the nearest number of eleven bits, no finer than 2^-24 and below 2^16; of two equally
+/// near ones the even. Beyond them it is infinite.
+fn stored_component(x: f32, components: Components) -> f32 {
+    if components == Components::F32 || x == 0.0 || !x.is_finite() {
+        return x;
+    }
+    let x = f64::from(x);
+    let unit = 2f64.powi((x.abs().log2().floor() as i32).max(-14) - 10);
+    let rounded = (x / unit).round_ties_even() * unit;
+    if rounded.abs() >= 65_536.0 { f32::INFINITY } else { rounded as f32 }
 }
 
 impl Stored {

@@ -7,7 +7,9 @@ use super::filters;
 use super::model::Model;
 use serde_json::Value;
 use triune::options::Thresholds;
-use triune::{Document, Durability, Entity, ExtractorKind, Filter, IoMode, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch};
+use triune::{
+    Components, Document, Durability, Entity, ExtractorKind, Filter, IoMode, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch,
+};
 
 pub const IDS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "ü#1", "ü#2", "long id with spaces", "z"];
 pub const SOURCES: [&str; 3] = ["one.md", "two.md", "drei.md"];
@@ -38,17 +40,55 @@ pub const ENTITIES: [&str; 9] = ["RAG", "Rag", "Paris", "paris", "Zoë", "ZOË",
 /// One call of a batch, with names.
 #[derive(Debug, Clone)]
 pub enum Write {
-    Put { collection: String, documents: Vec<DocumentSpec>, insert: bool },
-    Patch { collection: String, patches: Vec<PatchSpec> },
-    Delete { collection: String, ids: Vec<String> },
-    DeleteWhere { collection: String, filter: Value },
-    DeleteSource { collection: String, source: String },
-    ReplaceSource { collection: String, source: String, documents: Vec<DocumentSpec> },
-    Clear { collection: String },
-    Create { name: String, dimension: Option<usize>, metric: Metric, scorer: Scorer, extractor: ExtractorKind, source_key: String },
-    Drop { name: String },
-    Rename { from: String, to: String },
-    Swap { a: String, b: String },
+    Put {
+        collection: String,
+        documents: Vec<DocumentSpec>,
+        insert: bool,
+    },
+    Patch {
+        collection: String,
+        patches: Vec<PatchSpec>,
+    },
+    Delete {
+        collection: String,
+        ids: Vec<String>,
+    },
+    DeleteWhere {
+        collection: String,
+        filter: Value,
+    },
+    DeleteSource {
+        collection: String,
+        source: String,
+    },
+    ReplaceSource {
+        collection: String,
+        source: String,
+        documents: Vec<DocumentSpec>,
+    },
+    Clear {
+        collection: String,
+    },
+    Create {
+        name: String,
+        dimension: Option<usize>,
+        metric: Metric,
+        components: Components,
+        scorer: Scorer,
+        extractor: ExtractorKind,
+        source_key: String,
+    },
+    Drop {
+        name: String,
+    },
+    Rename {
+        from: String,
+        to: String,
+    },
+    Swap {
+        a: String,
+        b: String,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -109,9 +149,9 @@ pub fn write_batch(writes: &[Write]) -> WriteBatch {
             Write::DeleteSource { collection, source } => batch.delete_source(collection, source),
             Write::ReplaceSource { collection, source, documents: d } => batch.replace_source(collection, source, documents(&d)),
             Write::Clear { collection } => batch.clear(collection),
-            Write::Create { name, dimension, metric, scorer, extractor, source_key } => {
+            Write::Create { name, dimension, metric, components, scorer, extractor, source_key } => {
                 let dimension = dimension.map(|d| d as u32);
-                batch.create_collection(name, Schema { dimension, metric, scorer, extractor, source_key, ..Schema::default() })
+                batch.create_collection(name, Schema { dimension, metric, components, scorer, extractor, source_key, ..Schema::default() })
             }
             Write::Drop { name } => batch.drop_collection(name),
             Write::Rename { from, to } => batch.rename_collection(from, to),
@@ -179,6 +219,7 @@ pub enum Call {
     Create {
         name: u8,
         dimension: u8,
+        /// And how components are stored.
         metric: u8,
         scorer: bool,
         key: bool,
@@ -274,6 +315,7 @@ impl Settings {
             background: false,
             merge_fan_in: usize::from(self.fan_in),
             build_threads: 1,
+            observer: None,
             thresholds: if self.tiny_records {
                 Thresholds { record_bytes: 300, dead_inline_bytes: 22, ..Thresholds::default() }
             } else {
@@ -354,6 +396,7 @@ impl Call {
                     dimension: [None, None, Some(2), Some(3), Some(3), Some(2), None, Some(0)][usize::from(*dimension % 8)]
                         .filter(|&d| d > 0 || *dimension > 200),
                     metric: [Metric::Cosine, Metric::Dot, Metric::L2][usize::from(*metric % 3)],
+                    components: if *metric / 3 % 2 == 1 { Components::F16 } else { Components::F32 },
                     scorer: if *scorer { Scorer::Okapi } else { Scorer::Lucene },
                     extractor: if *plain { ExtractorKind::None } else { ExtractorKind::Compat },
                     source_key: if *key { "s" } else { "file_hash" }.into(),
@@ -436,6 +479,10 @@ fn vector((kind, parts): (u8, [i8; 3]), dimension: Option<usize>) -> Vec<f32> {
     let mut v: Vec<f32> = parts.iter().map(|&p| f32::from(p) * 0.5).collect();
     v.truncate(dimension.unwrap_or(2 + usize::from(kind % 2)));
     match kind {
+        // Numbers that are no binary16.
+        100..=159 => v.iter_mut().for_each(|x| *x = *x / 3.0 + 1e-6),
+        160..=169 => v[0] = 65_519.0,
+        170..=175 => v[0] = -65_520.0,
         251 => v.push(1.0),
         252 => v[0] = f32::NAN,
         253 => v.clear(),

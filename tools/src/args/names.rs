@@ -1,13 +1,29 @@
 //! Words that flags take, and what they stand for.
 
 use clap::ValueEnum;
-use triune::{Durability, Metric, Rerank, Scorer};
+use triune::{Components, Durability, Metric, Rerank, Scorer};
 
 /// What walks compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QuantisationName {
     None,
     Sq7,
+}
+
+/// How components are stored.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ComponentsName {
+    F32,
+    F16,
+}
+
+impl From<ComponentsName> for Components {
+    fn from(name: ComponentsName) -> Components {
+        match name {
+            ComponentsName::F32 => Components::F32,
+            ComponentsName::F16 => Components::F16,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -14,6 +14,17 @@ fn create_makes_the_database_then_adds_collections() {
 }
 
 #[test]
+fn create_takes_how_components_are_stored() {
+    let db = Db::absent();
+    let told = db.run("create", &["--components", "f16", "--json"]).ok().objects().remove(0);
+    assert_eq!(told["schema"]["components"], "f16");
+    db.run("put", &[r#"{"id":"a","vector":[0.1,2049]}"#]).ok();
+    assert_eq!(db.run("get", &["a", "--vectors"]).ok().objects()[0]["vector"], json!([0.099975586, 2048.0]));
+    db.run("put", &[r#"{"id":"b","vector":[1,65520]}"#]).refused(17, "InvalidArgument", &["component 1", "65520", "65504"]);
+    assert_eq!(db.run("count", &[]).ok().stdout, "1\n");
+}
+
+#[test]
 fn a_refused_create_leaves_nothing_behind() {
     for (flags, code, status) in [
         (&["--dim", "0"][..], "InvalidArgument", 17),
