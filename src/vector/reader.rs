@@ -8,6 +8,7 @@ use crate::format::segment::SectionKind;
 use crate::format::vectors::{INVERSE_NORM_BYTES, VectorsShape, check_rows, view_components, view_inverse_norms, view_rows};
 use crate::options::Metric;
 use crate::segment::{Section, SegmentReader};
+use roaring::RoaringBitmap;
 use std::borrow::Cow;
 use std::ops::{AddAssign, Range};
 use std::sync::{Arc, OnceLock};
@@ -145,6 +146,13 @@ impl VectorsReader {
     /// The row of the vector at a position.
     pub(crate) fn row_at(&self, position: u32) -> Result<u32> {
         Ok(self.positions()?.row(position))
+    }
+
+    /// Calls `sink` with the positions of those of `rows` that have a vector, ascending. O(rows), or O(rows log count) when not all rows have one.
+    pub(super) fn for_each_position(&self, rows: &RoaringBitmap, mut sink: impl FnMut(u32)) -> Result<()> {
+        let positions = self.positions()?;
+        rows.iter().filter_map(|row| positions.position(row)).for_each(&mut sink);
+        Ok(())
     }
 
     /// The graph over the vectors, if the segment has one; `metric` is that of the collection, for which it was built.

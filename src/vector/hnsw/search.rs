@@ -24,6 +24,11 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// A scratch whose walks take in only so many copies of a point, about.
+    pub fn for_few_copies(most: usize) -> Scratch {
+        Scratch { copies: NonZeroUsize::new(most), ..Scratch::default() }
+    }
+
     /// Walks from `starts` on one level; afterwards the pool holds the `ef` nearest points met. Links to points that do not exist are passed over.
     pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
         self.visited.reset(links.points());
@@ -56,8 +61,10 @@ impl Scratch {
         space.distances(query, &self.survivors, &mut self.distances);
         self.compared += self.survivors.len() as u64;
         for (&point, &distance) in self.survivors.iter().zip(&self.distances) {
-            if self.pool.admits(distance) && !self.copies.is_some_and(|most| one_too_many(space, &self.pool, distance, point, most)) {
-                self.pool.insert(distance, point);
+            let Some(place) = self.pool.place(distance, point) else { continue };
+            let crowd = self.copies.and_then(|most| self.pool.crowd(&place, most.get()));
+            if crowd.is_none_or(|other| !space.are_copies(other, point)) {
+                self.pool.put(place);
             }
         }
     }
@@ -93,10 +100,4 @@ impl Scratch {
         }
         self.pool.iter()
     }
-}
-
-/// Whether a point is a copy of one of which there are enough in the pool.
-#[inline]
-fn one_too_many<S: Space>(space: &S, pool: &Pool, distance: f32, point: u32, most: NonZeroUsize) -> bool {
-    pool.crowd(distance, point, most.get()).is_some_and(|other| space.are_copies(other, point))
 }

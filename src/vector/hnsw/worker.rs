@@ -5,7 +5,6 @@ use super::link::Backlink;
 use super::search::Scratch;
 use super::select::Selector;
 use super::space::Space;
-use std::num::NonZeroUsize;
 
 /// Copies of a point among the candidates, about.
 const COPIES: usize = 4;
@@ -25,9 +24,7 @@ pub(super) struct Worker<S: Space> {
 impl<S: Space> Default for Worker<S> {
     fn default() -> Self {
         let (candidates, kept, batch, distances) = Default::default();
-        let mut scratch = Scratch::default();
-        scratch.copies = NonZeroUsize::new(COPIES);
-        Worker { scratch, selector: Selector::default(), query: S::Query::default(), candidates, kept, batch, distances }
+        Worker { scratch: Scratch::for_few_copies(COPIES), selector: Selector::default(), query: S::Query::default(), candidates, kept, batch, distances }
     }
 }
 

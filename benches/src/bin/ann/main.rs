@@ -35,9 +35,12 @@ struct Arguments {
     efc: usize,
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Walk over the components, not over codes.
+    /// Build over the components, not over codes, and walk over them alone.
     #[arg(long)]
     floats: bool,
+    /// Measure when asked to: each line of standard input is an ef, and is answered by the figures. For runs in turn with another program.
+    #[arg(long)]
+    asked: bool,
     /// Compare the orders of nodes: as built, by level, and as sealed.
     #[arg(long)]
     orders: bool,
@@ -76,13 +79,19 @@ fn main() -> Result<(), Failure> {
     if a.orders {
         return orders(&data, &graph, &a);
     }
-    for &ef in &a.efs {
-        let found = match &codes {
-            Some(codes) => measure(&data, a.repeats, |query, found| query.by_codes(codes, &graph, ef, found)),
-            None => measure(&data, a.repeats, |query, found| query.by_floats(&floats, &graph, ef, found)),
-        };
-        println!("ef {ef:4}  {found}");
+    let report = |ef: usize| {
+        if let Some(codes) = &codes {
+            println!("ef {ef:4}  codes   {}", measure(&data, a.repeats, |query, found| query.by_codes(codes, &graph, ef, found)));
+        }
+        println!("ef {ef:4}  floats  {}", measure(&data, a.repeats, |query, found| query.by_floats(&floats, &graph, ef, found)));
+    };
+    if a.asked {
+        for line in std::io::stdin().lines() {
+            report(line?.trim().parse()?);
+        }
+        return Ok(());
     }
+    a.efs.iter().for_each(|&ef| report(ef));
     Ok(())
 }
 

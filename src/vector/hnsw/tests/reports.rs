@@ -2,15 +2,18 @@
 
 use super::merging::{gather, merged, part};
 use super::*;
+use crate::options::Metric;
+use crate::vector::QueryVector;
+use crate::vector::hnsw::images::{Images, Vectors};
+use crate::vector::kernel;
 
 const DIMENSION: usize = 12;
 
 /// Asks for points by their own vectors, and gives those of which nothing as near as themselves was found.
 fn not_found(rows: &[f32], graph: &Graph, ef: usize) -> Vec<u32> {
     let space = FloatSpace::new(rows, DIMENSION);
-    let mut scratch = Scratch::default();
     // As many as a search for ten could ever return.
-    scratch.copies = std::num::NonZeroUsize::new(10);
+    let mut scratch = Scratch::for_few_copies(10);
     let lost = |(query, point): &(&[f32], u32)| {
         let query = query.to_vec();
         let mut own = [0.0];
@@ -21,7 +24,8 @@ fn not_found(rows: &[f32], graph: &Graph, ef: usize) -> Vec<u32> {
 }
 
 fn assert_each_finds_itself(rows: &[f32], graph: &Graph, ef: usize) {
-    assert_eq!(not_found(rows, graph, ef), []);
+    let lost = not_found(rows, graph, ef);
+    assert!(lost.is_empty(), "{lost:?}");
 }
 
 fn unit(row: &mut [f32]) {
@@ -193,4 +197,71 @@ fn vectors_of_no_length_and_of_hardly_any_are_in_the_graph() {
     let all = Scratch::default().search(&space, &rows[3 * DIMENSION..4 * DIMENSION].to_vec(), &graph, 500).collect::<Vec<_>>();
     assert_eq!(all.len(), 500);
     assert!(all.iter().all(|(distance, _)| distance.is_finite()), "{all:?}");
+}
+
+/// Rows one after another, as a segment gives its vectors.
+struct Rows(Vec<f32>);
+
+impl Vectors for Rows {
+    fn for_each(&self, sink: &mut dyn FnMut(&[f32]) -> crate::error::Result<()>) -> crate::error::Result<()> {
+        self.0.chunks_exact(DIMENSION).try_for_each(sink)
+    }
+}
+
+/// A graph over the codes of rows, and the codes.
+fn built_of_codes(metric: Metric, rows: &Rows) -> (Graph, CodeSpace<'static>, Images) {
+    let images = Images::of(metric, DIMENSION as u32, rows).unwrap();
+    let codes = CodeSpace::of_vectors(&images, (rows.0.len() / DIMENSION) as u32, rows).unwrap();
+    let options = BuildOptions { m: 8, ef_construction: 100, threads: 2 };
+    let graph = build(&codes, &options, &AtomicBool::new(false), |_| {}).unwrap();
+    assert_whole(&graph);
+    (graph, codes, images)
+}
+
+#[test]
+fn vectors_of_any_length_are_in_a_graph_of_codes_under_every_metric() {
+    let mut rows = Rows(vectors(600, DIMENSION, 31));
+    for (i, row) in rows.0.chunks_exact_mut(DIMENSION).enumerate() {
+        let length = [0.0, 1e-45, 1e-20, 1.0, 1.0, 1e30][i % 6];
+        row.iter_mut().for_each(|x| *x *= length);
+    }
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        let (graph, codes, _) = built_of_codes(metric, &rows);
+        let mut query = Default::default();
+        for point in 0..12 {
+            codes.query_of(point, &mut query);
+            let all: Vec<(f32, u32)> = Scratch::default().search(&codes, &query, &graph, 600).collect();
+            assert!(all.len() == 600 && all.iter().all(|(distance, _)| distance.is_finite()), "{metric}");
+        }
+    }
+}
+
+#[test]
+fn codes_keep_their_recall_under_every_metric_whatever_the_data_look_like() {
+    type Shape = fn(usize, &mut [f32]);
+    let shapes: [(&str, Shape); 3] = [
+        ("lengths of 1 to 100", |i, row| row.iter_mut().for_each(|x| *x *= 1.0 + (i * 37 % 100) as f32)),
+        ("far from the origin", |_, row| row.iter_mut().for_each(|x| *x += 3.0)),
+        ("one component far greater than the others", |i, row| row[4] *= 1.0 + (i * 37 % 20) as f32),
+    ];
+    for (name, shape) in shapes {
+        let mut rows = Rows(vectors(2_000, DIMENSION, 32));
+        rows.0.chunks_exact_mut(DIMENSION).enumerate().for_each(|(i, row)| shape(i, row));
+        for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+            let (graph, codes, images) = built_of_codes(metric, &rows);
+            let (mut scratch, mut image, mut query, mut found) = (Scratch::default(), Vec::new(), Default::default(), 0);
+            for vector in rows.0.chunks_exact(DIMENSION).step_by(20) {
+                let exact = QueryVector::new(metric, vector);
+                let score = |row: &[f32]| exact.score(row, kernel::inverse_norm(row));
+                let mut scores: Vec<f64> = rows.0.chunks_exact(DIMENSION).map(score).collect();
+                images.query(vector, &mut image);
+                codes.query(&image, &mut query);
+                let mut hits: Vec<f64> = scratch.search(&codes, &query, &graph, 64).take(31).map(|(_, p)| scores[p as usize]).collect();
+                hits.sort_by(|a, b| b.total_cmp(a));
+                scores.sort_by(|a, b| b.total_cmp(a));
+                found += hits.iter().take(10).filter(|hit| **hit >= scores[9]).count();
+            }
+            assert!(found >= 950, "{name}, {metric}: {found} of 1,000");
+        }
+    }
 }
