@@ -23,6 +23,8 @@ const SCORED_MORE: usize = 10;
 pub enum Found {
     /// The sink has the nearest, or what the walk took for them.
     Nearest,
+    /// The same, by the codes of all that may be answers: there were too few of these for a walk.
+    NearestByCodes,
     /// Nothing was scored: every vector that may be an answer is to be. Why it is so is the plan's business; the answer is exact then.
     Scan,
 }
@@ -123,7 +125,7 @@ impl Searcher {
             let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
             sink(vectors.row_at(position)?, score);
         }
-        Ok(Found::Nearest)
+        Ok(if plan == Plan::ScanCodes { Found::NearestByCodes } else { Found::Nearest })
     }
 
     /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `candidates`.
