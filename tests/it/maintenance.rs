@@ -8,6 +8,7 @@
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
 //! | `upgrading.rs` | upgrade |
+//! | `vector_graphs.rs` | rebuild and salvage of vector graphs |
 //! | `sections.rs` | where sections stand |
 
 mod backing_up;
@@ -17,3 +18,4 @@ mod rebuilding;
 mod salvaging;
 mod sections;
 mod upgrading;
+mod vector_graphs;
