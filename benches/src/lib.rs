@@ -1,5 +1,7 @@
 //! What the measuring programs share: real documents with real vectors, and honest summaries.
 
+pub mod neighbours;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};

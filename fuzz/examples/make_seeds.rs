@@ -154,11 +154,11 @@ fn decoders(name: &str, kind: SectionKind, items: u64, aux: u64, section: &[u8])
         SectionKind::Statistics => write("indexes", name, &[&[1, 0xff, 0xff], section].concat()),
         SectionKind::VectorRows => write("indexes", name, &[&[2], items_le.as_slice(), &aux_le, &length_le, section].concat()),
         SectionKind::VectorNorms => write("indexes", name, &[&[2], items_le.as_slice(), &aux_le, &length_le, section].concat()),
-        SectionKind::VectorGraph => write("indexes", name, &[&[10], length_le.as_slice(), section].concat()),
+        SectionKind::VectorGraph => write("indexes", name, &[&[11], length_le.as_slice(), section].concat()),
         // The fixtures have vectors of 4 components, which under the inner product have images of 5.
         SectionKind::VectorCodes => {
             let dot = (section.len() as u64 - items * aux - 8) / 4 - 4;
-            write("indexes", name, &[&[11, items as u8, 4, dot as u8], items_le.as_slice(), &aux_le, section].concat());
+            write("indexes", name, &[&[12, items as u8, 4, dot as u8], items_le.as_slice(), &aux_le, section].concat());
         }
         SectionKind::MetadataRows => write("indexes", name, &[&[3, 1, 0], 0u64.to_le_bytes().as_slice(), section].concat()),
         SectionKind::Mentions | SectionKind::EntityDocs => {

@@ -12,9 +12,11 @@ use triune::io::sim::FromBytes;
 
 #[path = "../../tests/it/recovery"]
 mod recovery {
+    pub mod backups;
     pub mod model;
     pub mod oracle;
     pub mod probe;
+    pub mod run;
     pub mod scenario;
     pub mod sweep;
     pub mod workloads;

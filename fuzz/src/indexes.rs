@@ -13,11 +13,12 @@ use triune::format::tombstones::{
 };
 use triune::format::vector_codes::{CodesShape, check_codes, decode_tail, encode_tail, image_dimension, row_meta, set_row_meta};
 use triune::format::vector_graph::{GraphShape, NO_LINK, check_row, encode_numbers};
+use triune::format::transducer::{FST_KEY_BYTES_MAX, FST_VERSION, Transducer};
 use triune::format::vectors::{VectorsShape, check_rows, encode_rows, view_components, view_inverse_norms, view_rows};
 use zerocopy::IntoBytes;
 
 pub fn fuzz(bytes: &[u8]) {
-    dispatch(bytes, &[postings, terms, vectors, metadata, mentions, relations, lists, tombstones, dying_seqs, envelope, vector_graph, vector_codes]);
+    dispatch(bytes, &[postings, terms, vectors, metadata, mentions, relations, lists, tombstones, dying_seqs, envelope, dictionary, vector_graph, vector_codes]);
 }
 
 fn postings(bytes: &[u8]) {
@@ -223,5 +224,38 @@ fn envelope(bytes: &[u8]) {
         let whole = [envelope.as_bytes(), body].concat();
         assert_eq!(TombstonesEnvelope::decode(&whole, kind, envelope.crc.get()), Ok((u64::from(items), body)));
         let _ = TombstonesEnvelope::decode(rest, kind, envelope.crc.get());
+    }
+}
+
+/// An fst as it is, or nodes between a header and a footer that fit them, looked up and walked.
+fn dictionary(bytes: &[u8]) {
+    let ([mode, keys], rest) = split::<2>(bytes);
+    let framed = {
+        let header = [FST_VERSION, 0].map(u64::to_le_bytes).concat();
+        let root = (header.len() + rest.len()).wrapping_sub(1) as u64;
+        [&header, rest, &u64::from(keys).to_le_bytes(), &root.to_le_bytes(), &[0; 4]].concat()
+    };
+    let bytes = if mode & 1 == 0 { &framed[..] } else { rest };
+    let Ok(fst) = Transducer::open(bytes) else { return };
+    let _ = fst.verify();
+    for probe in [&rest[..rest.len().min(9)], b"row", b""] {
+        let _ = (fst.get(probe), fst.first_from(probe));
+    }
+    let (mut found, mut stream) = (Vec::new(), fst.stream());
+    // A few states can spell more keys than anyone can wait for.
+    let whole = loop {
+        match stream.next() {
+            Ok(Some((key, number))) if found.len() < 500 => found.push((key.to_vec(), number)),
+            Ok(None) => break true,
+            Ok(Some(_)) | Err(_) => break false,
+        }
+    };
+    assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0) && found.iter().all(|(key, _)| key.len() <= FST_KEY_BYTES_MAX));
+    if whole {
+        for (key, number) in found {
+            // The index of a state may lie; that is an error and no other number.
+            assert!(fst.get(&key).is_ok_and(|n| n == Some(number)) || fst.get(&key).is_err());
+            assert_eq!(fst.first_from(&key), Ok(Some(number)));
+        }
     }
 }

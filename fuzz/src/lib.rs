@@ -8,7 +8,7 @@
 //! | `state` | slots of HEAD, records of WITNESS, manifests and their invariants | 4 to 6 |
 //! | `log` | headers, records, effects, document versions, and the scan of a whole log | 7, 8 |
 //! | `segment` | the frame of a segment, blocks of documents, ids, seqs, id maps, sources | 9, 10 |
-//! | `indexes` | postings, terms, vectors, vector graphs and codes, lists of the metadata index and of the graph, tombstones | 11 to 13, 19 |
+//! | `indexes` | postings, terms, vectors, vector graphs and codes, lists of the metadata index and of the graph, tombstones, dictionaries | 11 to 13, 19, 21, 22 |
 //! | `sections` | segments of any sections, through every reader | 9 to 12a, 19 |
 //! | `input` | what people hand over: documents, filters, queries, NumPy files | |
 //! | `dump` | dumps, restored and dumped again | 20 |
@@ -92,4 +92,25 @@ pub(crate) fn split<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {
 pub(crate) fn number(bytes: &[u8]) -> (u64, &[u8]) {
     let (word, rest) = split::<8>(bytes);
     (u64::from_le_bytes(word), rest)
+}
+
+/// Makes the checksum at the end of an fst fit, if there is one.
+pub(crate) fn seal_fst(fst: &mut [u8]) {
+    if let Some((body, checksum)) = fst.split_last_chunk_mut::<4>() {
+        *checksum = triune::format::transducer::masked_crc32c(body).to_le_bytes();
+    }
+}
+
+/// Makes the checksum of the fst in a section of this kind fit; `aux` is what the table says.
+pub(crate) fn seal_dictionary(kind: u16, aux: u64, section: &mut [u8]) {
+    use triune::format::segment::SectionKind;
+    match SectionKind::from_number(kind) {
+        Some(SectionKind::Terms) => {
+            if let Some(fst) = usize::try_from(aux).ok().and_then(|length| section.get_mut(..length)) {
+                seal_fst(fst);
+            }
+        }
+        Some(SectionKind::Entities | SectionKind::MetadataTerms) => seal_fst(section),
+        _ => {}
+    }
 }

@@ -1,9 +1,9 @@
 //! Segments of any sections behind sound checksums, read through every reader.
 //!
 //! The first byte says how the file is read. Then sections: a byte that chooses the kind, `items` and `aux` as `u32`, a length as `u16`, and
-//! that many bytes. A kind that stood before is left out.
+//! that many bytes. A kind that stood before is left out. The checksums of dictionaries are made to fit when the second bit of the mode says so.
 
-use crate::split;
+use crate::{seal_dictionary, split};
 use roaring::RoaringBitmap;
 use triune::docstore::RowsReader;
 use triune::filter::Filter;
@@ -24,12 +24,12 @@ const LOOKED_AT: u32 = 300;
 
 pub fn fuzz(bytes: &[u8]) {
     let ([mode], sections) = split::<1>(bytes);
-    let Some(segment) = segment(mode & 1 == 0, sections) else { return };
+    let Some(segment) = segment(mode & 1 == 0, mode & 2 != 0, sections) else { return };
     // Damage is an error; what else there may be shows itself.
     let _ = (rows(&segment), text(&segment), vectors(&segment), graph(&segment), metadata(&segment));
 }
 
-fn segment(mapped: bool, mut bytes: &[u8]) -> Option<SegmentReader> {
+fn segment(mapped: bool, sealed: bool, mut bytes: &[u8]) -> Option<SegmentReader> {
     let dir = SimDirectory::new();
     let file = dir.create_new(FILE).expect("the directory is empty");
     let mut out = SegmentWriter::new(file.clone(), FILE, DATABASE, 1, 0, 0);
@@ -42,7 +42,11 @@ fn segment(mapped: bool, mut bytes: &[u8]) -> Option<SegmentReader> {
         bytes = rest;
         if !there.contains(&kind) {
             there.push(kind);
-            out.section(kind, u64::from(word(1)), u64::from(word(5)), section).expect("memory takes it");
+            let mut section = section.to_vec();
+            if sealed {
+                seal_dictionary(kind as u16, u64::from(word(5)), &mut section);
+            }
+            out.section(kind, u64::from(word(1)), u64::from(word(5)), &section).expect("memory takes it");
         }
     }
     let made = out.finish().expect("memory takes it");

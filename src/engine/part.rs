@@ -157,13 +157,17 @@ impl Part {
             },
             Part::Memory(m) => evaluate(filter, &m.metadata().first_rows(m.rows_born_by(lsn)), &mut residual)?,
         };
-        let mut dead = RoaringBitmap::new();
-        for row in &rows {
-            if !self.visible(row, lsn)? {
-                dead.insert(row);
+        match self {
+            // Of a segment the deaths are listed: what lives costs nothing.
+            Part::Segment(s) if s.dead_rows(lsn) == 0 => {}
+            Part::Segment(s) => s.rooms()?.deaths.for_each(lsn, |row, _| {
+                rows.remove(row);
+            }),
+            Part::Memory(m) => {
+                let dead: RoaringBitmap = rows.iter().filter(|&row| !m.row(row).is_some_and(|r| r.visible(lsn))).collect();
+                rows -= dead;
             }
         }
-        rows -= dead;
         Ok(rows)
     }
 

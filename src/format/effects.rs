@@ -4,6 +4,7 @@
 //! twice changes nothing more.
 
 use super::document::{decode_version, encode_version, version_bytes_max};
+use super::bitmap::decode_treemap;
 use super::error::FormatError;
 use super::manifest::{SegmentEntry, UnknownKeys};
 use super::varint::{Reader, VARINT_BYTES_MAX, write_prefixed, write_varint};
@@ -349,12 +350,8 @@ fn decode_dead(r: &mut Reader<'_>) -> Result<DeadSet, FormatError> {
     Ok(match r.u8("the dying seqs")? {
         DEAD_NONE => DeadSet::None,
         DEAD_INLINE => {
-            let mut bytes = r.prefixed("the set of dying seqs", DEAD_INLINE_BYTES_MAX)?;
-            let seqs = RoaringTreemap::deserialize_from(&mut bytes)
-                .map_err(|e| FormatError::new(at, format!("the set of dying seqs does not decode: {e}")))?;
-            if !bytes.is_empty() {
-                return Err(FormatError::new(at, format!("{} bytes follow the set of dying seqs", bytes.len())));
-            }
+            let bytes = r.prefixed("the set of dying seqs", DEAD_INLINE_BYTES_MAX)?;
+            let seqs = decode_treemap(bytes).map_err(|e| e.shifted((r.position() - bytes.len()) as u64))?;
             DeadSet::Inline(seqs)
         }
         DEAD_FILE => DeadSet::File {

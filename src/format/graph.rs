@@ -1,6 +1,6 @@
 //! The sections of the entity graph: many short lists, found by their number, and what stands in them. Spec §19.
 //!
-//! The dictionary itself is an fst, whose bytes are the business of the `fst` crate and of `graph/dictionary.rs`.
+//! The dictionary itself is an fst, whose bytes are the business of `transducer.rs` and of `graph/dictionary.rs`.
 
 use super::error::FormatError;
 use super::varint::{Reader, VARINT_BYTES_MAX, write_prefixed, write_varint};

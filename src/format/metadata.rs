@@ -4,6 +4,7 @@
 //! strings are their UTF-8 bytes, whose order is that of code points. What is too long is cut and hashed, so that no document is refused
 //! and no key is long; whoever meets a cut key asks the document itself.
 
+use super::bitmap::decode_bitmap;
 use super::error::FormatError;
 use roaring::RoaringBitmap;
 use serde_json::Number;
@@ -256,17 +257,16 @@ impl MetadataListHeader {
     }
 
     /// Reads the list that follows this header, `bytes` exactly: rows of a segment of `rows` rows.
-    pub fn decode_list(&self, mut bytes: &[u8], rows: u32) -> Result<RoaringBitmap, FormatError> {
+    pub fn decode_list(&self, bytes: &[u8], rows: u32) -> Result<RoaringBitmap, FormatError> {
         let count = self.rows.get();
-        let bitmap = if count <= METADATA_PLAIN_ROWS_MAX {
+        let (bitmap, rest) = if count <= METADATA_PLAIN_ROWS_MAX {
             let (words, rest) = bytes.as_chunks::<4>();
-            bytes = rest;
-            RoaringBitmap::from_sorted_iter(words.iter().map(|w| u32::from_le_bytes(*w)))
-                .map_err(|_| FormatError::new(0, "the rows of a key do not ascend"))?
+            let ascending = RoaringBitmap::from_sorted_iter(words.iter().map(|w| u32::from_le_bytes(*w)));
+            (ascending.map_err(|_| FormatError::new(0, "the rows of a key do not ascend"))?, rest)
         } else {
-            RoaringBitmap::deserialize_from(&mut bytes).map_err(|e| FormatError::new(0, format!("not a roaring bitmap: {e}")))?
+            decode_bitmap(bytes)?
         };
-        if bitmap.len() != u64::from(count) || bitmap.max().is_some_and(|last| last >= rows) || !bytes.is_empty() {
+        if bitmap.len() != u64::from(count) || bitmap.max().is_some_and(|last| last >= rows) || !rest.is_empty() {
             let what = format!("{} rows up to {:?}, expected {count} below {rows}", bitmap.len(), bitmap.max());
             return Err(FormatError::new(0, what));
         }

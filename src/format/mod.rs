@@ -3,6 +3,7 @@
 //! All integers are little-endian. Every structure has an `encode`, which a valid value cannot fail, and a `decode`, which checks length,
 //! magic, version, checksum and limits in that order and returns a [`FormatError`] that says what was expected and what was found.
 
+pub mod bitmap;
 pub mod checksum;
 pub mod docs;
 pub mod document;
@@ -21,6 +22,7 @@ pub mod segment;
 pub mod sources;
 pub mod terms;
 pub mod tombstones;
+pub mod transducer;
 pub mod varint;
 pub mod vector_codes;
 pub mod vector_graph;

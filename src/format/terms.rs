@@ -1,6 +1,6 @@
 //! What stands beside a term dictionary: where each term's postings are, terms too long for it, token counts, totals. Spec §11.
 //!
-//! The dictionary itself is an fst, whose bytes are the business of the `fst` crate and of `text/dictionary.rs`.
+//! The dictionary itself is an fst, whose bytes are the business of `transducer.rs` and of `text/dictionary.rs`.
 
 use super::error::FormatError;
 use super::postings::{Posting, list_bytes_min};

@@ -4,6 +4,7 @@
 //! checksum, so a stale or swapped one is noticed.
 
 use super::checksum::crc32;
+use super::bitmap::{decode_bitmap, decode_treemap};
 use super::error::FormatError;
 use super::sabotage::skips_checksum;
 use super::segment::check_crc;
@@ -238,34 +239,9 @@ pub fn encode_seqs(seqs: &RoaringTreemap) -> Vec<u8> {
 
 /// Reads a set of `items` seqs.
 pub fn decode_seqs(bytes: &[u8], items: u64) -> Result<RoaringTreemap, FormatError> {
-    let cut = |rest: &[u8]| FormatError::new(bytes.len() - rest.len(), "a set of seqs is cut off");
-    let (count, mut rest) = bytes.split_first_chunk::<8>().ok_or_else(|| cut(bytes))?;
-    let (mut parts, mut last) = (Vec::new(), None);
-    // A part has at least 12 bytes, so a count too great ends with the bytes.
-    for _ in 0..u64::from_le_bytes(*count) {
-        let at = bytes.len() - rest.len();
-        let (high, after) = rest.split_first_chunk::<4>().ok_or_else(|| cut(rest))?;
-        let high = u32::from_le_bytes(*high);
-        let (bitmap, after) = decode_bitmap(after).map_err(|e| e.shifted(at as u64 + 4))?;
-        if last.is_some_and(|last| last >= high) || bitmap.is_empty() {
-            return Err(FormatError::new(at, format!("part {high} of a set of seqs is empty or out of order")));
-        }
-        last = Some(high);
-        parts.push((high, bitmap));
-        rest = after;
-    }
-    let seqs = RoaringTreemap::from_bitmaps(parts);
-    if !rest.is_empty() || seqs.len() != items {
-        let what = format!("{} seqs and {} bytes more, expected {items} seqs", seqs.len(), rest.len());
-        return Err(FormatError::new(bytes.len() - rest.len(), what));
+    let seqs = decode_treemap(bytes)?;
+    if seqs.len() != items || seqs.bitmaps().any(|(_, part)| part.is_empty()) {
+        return Err(FormatError::new(0, format!("{} seqs in {} parts, expected {items}, and some in each", seqs.len(), seqs.bitmaps().count())));
     }
     Ok(seqs)
-}
-
-/// Reads a bitmap from the start of `bytes`, every value checked, and answers what is left.
-fn decode_bitmap(bytes: &[u8]) -> Result<(RoaringBitmap, &[u8]), FormatError> {
-    let mut rest = bytes;
-    let bitmap = RoaringBitmap::deserialize_from(&mut rest)
-        .map_err(|e| FormatError::new(0, format!("{} bytes are not a roaring bitmap: {e}", bytes.len())))?;
-    Ok((bitmap, rest))
 }

@@ -1,9 +1,9 @@
 //! From an entity's key to its ordinal: an fst. Spec §19.2.
 
 use crate::error::{Error, Result};
-use crate::io::Bytes;
-use crate::segment::Section;
-use fst::{IntoStreamer, Map, MapBuilder, Streamer};
+use crate::format::transducer::Transducer;
+use crate::segment::{Section, TouchedBytes};
+use fst::MapBuilder;
 use std::fmt;
 
 /// An error of the fst's builder, which writes to memory and is given ascending keys.
@@ -20,10 +20,10 @@ pub(super) fn encode<'a>(keys: impl Iterator<Item = &'a str>) -> Result<Vec<u8>>
     fst.into_inner().map_err(unexpected)
 }
 
-/// An open dictionary. All its bytes were checked against their checksums before it was parsed.
+/// An open dictionary.
 pub(super) struct Dictionary {
     section: Section,
-    map: Map<Bytes>,
+    fst: Transducer<TouchedBytes>,
     entities: u32,
 }
 
@@ -34,20 +34,18 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// Verifies and parses an `Entities` section of `entities` keys. O(its bytes).
+    /// Opens an `Entities` section of `entities` keys. O(1); in `Pread` mode O(its bytes).
     pub(super) fn open(section: &Section, entities: u32) -> Result<Dictionary> {
-        let map = Map::new(section.whole_bytes()?).map_err(|e| section.corrupt(0, format!("not an fst: {e}")))?;
-        // Its parser trusts every byte, so that the fst's own checksum, which its builder computed, is checked as well.
-        map.as_fst().verify().map_err(|e| section.corrupt(0, format!("not a whole fst: {e}")))?;
-        if map.len() as u64 != u64::from(entities) {
-            return Err(section.corrupt(0, format!("{} keys in the fst, {entities} entities in the segment", map.len())));
+        let fst = Transducer::open(section.touched(section.len())?)?;
+        if fst.len() != u64::from(entities) {
+            return Err(section.corrupt(0, format!("{} keys in the fst, {entities} entities in the segment", fst.len())));
         }
-        Ok(Dictionary { section: section.clone(), map, entities })
+        Ok(Dictionary { section: section.clone(), fst, entities })
     }
 
     /// The ordinal of `key`, which is below the number of entities.
     pub(super) fn get(&self, key: &str) -> Result<Option<u32>> {
-        self.map.get(key).map(|ordinal| self.check_ordinal(ordinal)).transpose()
+        self.fst.get(key.as_bytes())?.map(|ordinal| self.check_ordinal(ordinal)).transpose()
     }
 
     fn check_ordinal(&self, ordinal: u64) -> Result<u32> {
@@ -57,12 +55,13 @@ impl Dictionary {
             .ok_or_else(|| self.section.corrupt(0, format!("a key has the ordinal {ordinal}, the segment {} entities", self.entities)))
     }
 
-    /// Gives all keys, ascending: each ordinal once, or `Corrupt`.
+    /// Gives all keys, ascending: each ordinal once, or `Corrupt`. Who walks all of it pays for its own checksum, too.
     pub(super) fn for_each(&self, sink: &mut dyn FnMut(u32, &str)) -> Result<()> {
-        let mut stream = self.map.into_stream();
+        self.fst.verify()?;
+        let mut stream = self.fst.stream();
         for expected in 0..self.entities {
             let wrong = || self.section.corrupt(0, format!("the key of ordinal {expected} is not where the order puts it"));
-            let (key, ordinal) = stream.next().ok_or_else(wrong)?;
+            let (key, ordinal) = stream.next()?.ok_or_else(wrong)?;
             let key = std::str::from_utf8(key).map_err(|_| self.section.corrupt(0, format!("key {expected} is not UTF-8")))?;
             if ordinal != u64::from(expected) {
                 return Err(wrong());

@@ -67,7 +67,7 @@ impl Lists {
 }
 
 impl GraphReader {
-    /// Opens the graph of a segment; `None` when it has none. O(1): the dictionary is verified and parsed at its first use.
+    /// Opens the graph of a segment; `None` when it has none. O(1): the dictionary is opened at its first use.
     pub fn open(segment: &SegmentReader) -> Result<Option<GraphReader>> {
         if KINDS.iter().all(|&kind| segment.section(kind).is_none()) {
             return Ok(None);

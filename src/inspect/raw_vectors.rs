@@ -104,7 +104,7 @@ fn measured(shape: &GraphShape) -> String {
     }
     let widths = EF_LADDER.iter().zip(&shape.measured);
     let each: Vec<String> = widths.map(|(ef, m)| format!("{:.2}% with {ef} ({} compared)", m.recall * 100.0, m.compared)).collect();
-    format!("recall of the nearest 10, measured on {} vectors: {}", shape.sample, each.join(", "))
+    format!("recall of the nearest 10, measured by {} questions: {}", shape.sample, each.join(", "))
 }
 
 fn list(numbers: &[u32]) -> String {

@@ -4,10 +4,9 @@ use super::{KeyRange, MetadataIndex};
 use crate::error::Result;
 use crate::format::metadata::{ENTRY_BYTES, LIST_HEADER_BYTES, MetadataListHeader, MetadataRowsEntry, RowsPlace};
 use crate::format::segment::SectionKind;
-use crate::io::Bytes;
+use crate::format::transducer::Transducer;
 use crate::options::limits;
-use crate::segment::{Section, SegmentReader};
-use fst::{IntoStreamer, Map, Streamer};
+use crate::segment::{Section, SegmentReader, TouchedBytes};
 use roaring::RoaringBitmap;
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +32,7 @@ struct Inner {
     lists: Section,
     rows: u32,
     keys: u64,
-    dictionary: OnceLock<Map<Bytes>>,
+    dictionary: OnceLock<Transducer<TouchedBytes>>,
 }
 
 impl fmt::Debug for Inner {
@@ -43,7 +42,7 @@ impl fmt::Debug for Inner {
 }
 
 impl MetadataReader {
-    /// Opens the index of a segment; `None` when it was written without. O(1): the dictionary is verified and parsed at its first use.
+    /// Opens the index of a segment; `None` when it was written without. O(1): the dictionary is opened at its first use.
     pub fn open(segment: &SegmentReader) -> Result<Option<MetadataReader>> {
         if segment.section(SectionKind::MetadataTerms).is_none() && segment.section(SectionKind::MetadataRows).is_none() {
             return Ok(None);
@@ -113,18 +112,15 @@ impl MetadataIndex for MetadataReader {
 }
 
 impl Inner {
-    /// The dictionary, all its bytes checked before it is parsed.
-    fn dictionary(&self) -> Result<&Map<Bytes>> {
-        if let Some(map) = self.dictionary.get() {
-            return Ok(map);
+    fn dictionary(&self) -> Result<&Transducer<TouchedBytes>> {
+        if let Some(dictionary) = self.dictionary.get() {
+            return Ok(dictionary);
         }
-        let map = Map::new(self.terms.whole_bytes()?).map_err(|e| self.terms.corrupt(0, format!("not an fst: {e}")))?;
-        // Its parser trusts every byte, so that the fst's own checksum, which its builder computed, is checked as well.
-        map.as_fst().verify().map_err(|e| self.terms.corrupt(0, format!("not a whole fst: {e}")))?;
-        if map.len() as u64 != self.keys {
-            return Err(self.terms.corrupt(0, format!("{} keys in the fst, expected {}", map.len(), self.keys)));
+        let dictionary = Transducer::open(self.terms.touched(self.terms.len())?)?;
+        if dictionary.len() != self.keys {
+            return Err(self.terms.corrupt(0, format!("{} keys in the fst, expected {}", dictionary.len(), self.keys)));
         }
-        Ok(self.dictionary.get_or_init(|| map))
+        Ok(self.dictionary.get_or_init(|| dictionary))
     }
 
     /// The ordinals of the keys in a range.
@@ -138,10 +134,10 @@ impl Inner {
 
     /// The ordinal of the first key at or above this one; the number of keys when there is none.
     fn first_from(&self, key: &[u8]) -> Result<u64> {
-        match self.dictionary()?.range().ge(key).into_stream().next() {
+        match self.dictionary()?.first_from(key)? {
             None => Ok(self.keys),
-            Some((_, ordinal)) if ordinal < self.keys => Ok(ordinal),
-            Some((_, ordinal)) => Err(self.terms.corrupt(0, format!("a key has the ordinal {ordinal} of {}", self.keys))),
+            Some(ordinal) if ordinal < self.keys => Ok(ordinal),
+            Some(ordinal) => Err(self.terms.corrupt(0, format!("a key has the ordinal {ordinal} of {}", self.keys))),
         }
     }
 

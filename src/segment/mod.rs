@@ -9,16 +9,19 @@
 //! | `writer.rs` | [`SegmentWriter`]: sections, block checksums, table, footer |
 //! | `reader.rs` | [`SegmentReader`] and [`Section`]: verify, then view |
 //! | `region.rs` | [`Region`]: a section that is touched here and there, very often |
+//! | `touched.rs` | [`TouchedBytes`]: the start of a region, as an fst takes it |
 //! | `tolerant.rs` | opening a segment whose frame is damaged |
 //! | `memory.rs` | test support: a file in memory, for the rooms above too |
 
 mod reader;
 mod region;
 mod tolerant;
+mod touched;
 mod writer;
 
 pub use reader::{Section, SegmentReader};
 pub use region::Region;
+pub use touched::TouchedBytes;
 pub use writer::{SegmentSummary, SegmentWriter};
 
 #[cfg(test)]

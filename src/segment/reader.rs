@@ -1,5 +1,7 @@
 //! Reads one segment: the frame is checked at open, a block when it is first touched.
 
+use super::region::Region;
+use super::touched::TouchedBytes;
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
 use crate::format::sabotage::skips_checksum;
@@ -240,7 +242,7 @@ impl Section {
         }
     }
 
-    /// The whole section, checked: for parsers that trust every byte. In `Pread` mode it is read into memory once.
+    /// The whole section, checked. In `Pread` mode it is read into memory once.
     pub fn whole(&self) -> Result<&[u8]> {
         match &self.inner.source {
             Source::Mapped(bytes) => {
@@ -267,6 +269,12 @@ impl Section {
             Source::Mapped(bytes) => Ok(bytes.slice(self.state().entry.offset.get(), self.len()).expect("checked at open")),
             Source::Pread(_) => Ok(self.state().whole.get().expect("whole() set it").clone()),
         }
+    }
+
+    /// The first `length` bytes, each block checked when it is touched. In `Pread` mode the whole section is read into memory, and checked,
+    /// here.
+    pub fn touched(&self, length: u64) -> Result<TouchedBytes> {
+        TouchedBytes::open(Region::open(self.clone())?, length)
     }
 
     /// Checks every block not checked yet.

@@ -71,7 +71,34 @@ impl Region {
         }
         let Some(verified) = &self.verified else { return Ok(()) };
         let (first, last) = (from / BLOCK_BYTES, (to - 1) / BLOCK_BYTES);
-        let known = (first..=last).all(|block| verified[block / 64].load(Ordering::Acquire) & (1 << (block % 64)) != 0);
+        let mut known = is_set(verified, first) && is_set(verified, last);
+        for block in first + 1..last {
+            known &= is_set(verified, block);
+        }
         if known { Ok(()) } else { self.section.check_mapped(from, to) }
     }
+
+    /// Checks rows of `stride` bytes that start at multiples of it. A row may not lie outside.
+    #[inline]
+    pub fn admit_rows(&self, rows: &[u32], stride: usize) -> Result<()> {
+        // A row in at most two blocks is known when both its ends are. All are looked at without a branch on the way.
+        let known = |verified: &[AtomicU64]| {
+            rows.iter().fold(true, |known, &row| {
+                let from = row as usize * stride;
+                known & is_set(verified, from / BLOCK_BYTES) & is_set(verified, (from + stride - 1) / BLOCK_BYTES)
+            })
+        };
+        let verified = self.verified.as_deref();
+        let inside = rows.iter().fold(true, |inside, &row| inside & ((row as usize + 1) * stride <= self.bytes.len()));
+        if inside && stride <= BLOCK_BYTES && verified.is_none_or(known) {
+            return Ok(());
+        }
+        rows.iter().try_for_each(|&row| self.admit(row as usize * stride, (row as usize + 1) * stride))
+    }
+}
+
+/// Whether a block's bit is set; not that of a block beyond the last.
+#[inline]
+fn is_set(verified: &[AtomicU64], block: usize) -> bool {
+    verified.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 != 0)
 }

@@ -221,6 +221,28 @@ fn damage_is_found_at_first_touch_of_its_block_only() {
 }
 
 #[test]
+fn bytes_that_are_touched_are_checked_and_others_are_not() {
+    use crate::format::transducer::TransducerBytes;
+    let contents = vec![(SectionKind::Entities, bytes(3 * BLOCK_BYTES, 5))];
+    let (mut file, summary) = write(START, &contents);
+    let offset = entries(&file, summary)[0].offset.get();
+    let bad = START + offset + 2 * BLOCK_BYTES as u64;
+    file[bad as usize + 7] ^= 1;
+    let open = |mode| open_segment(file.clone(), summary, mode).unwrap().require(SectionKind::Entities).unwrap();
+    let touched = open(Mode::Mapped).touched(2 * BLOCK_BYTES as u64 + 100).unwrap();
+    assert_eq!(touched.bytes().len(), 2 * BLOCK_BYTES + 100);
+    for sound in [0..1, 4095..4097, 0..2 * BLOCK_BYTES, 4096..4096, 5..9] {
+        touched.check(sound).unwrap();
+    }
+    for range in [8191..8193, 8192..8193, 0..8292] {
+        let Err(Error::Corrupt(damage)) = touched.check(range) else { panic!("the third block is damaged") };
+        assert_eq!(damage.offset, bad);
+    }
+    assert_eq!(open(Mode::Pread).touched(9).unwrap_err().code(), ErrorCode::Corrupt, "all of it is read, and checked");
+    assert_eq!(open(Mode::Mapped).touched(3 * BLOCK_BYTES as u64 + 1).unwrap_err().code(), ErrorCode::Corrupt);
+}
+
+#[test]
 fn a_file_cut_anywhere_is_damage() {
     let contents = contents();
     let (file, summary) = write(START, &contents);

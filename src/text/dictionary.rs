@@ -2,12 +2,16 @@
 
 use crate::error::{Error, Result};
 use crate::format::terms::{FST_TERM_BYTES_MAX, LongTermEntry};
-use crate::io::Bytes;
-use crate::segment::Section;
-use fst::{IntoStreamer, Map, MapBuilder, Streamer};
+use crate::format::transducer::{Transducer, TransducerStream};
+use crate::segment::{Section, TouchedBytes};
+use fst::MapBuilder;
+use std::borrow::Cow;
 use std::fmt;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
+
+/// Bytes of the entry of a long term.
+const LONG_TERM_BYTES: u64 = size_of::<LongTermEntry>() as u64;
 
 /// Gathers ascending terms and numbers them.
 pub(super) struct DictionaryBuilder {
@@ -58,14 +62,13 @@ impl DictionaryBuilder {
     }
 }
 
-/// An open dictionary. All its bytes were checked against their checksums before it was parsed.
+/// An open dictionary.
 pub(super) struct Dictionary {
     section: Section,
-    map: Map<Bytes>,
+    fst: Transducer<TouchedBytes>,
+    /// The terms behind the fst, whose entries fit into the section.
     long_terms: u32,
     terms: u32,
-    /// The long terms' entries, then their bytes.
-    long: Bytes,
 }
 
 impl fmt::Debug for Dictionary {
@@ -75,23 +78,17 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// Verifies and parses a `Terms` section of `terms` terms. O(its bytes).
+    /// Opens a `Terms` section of `terms` terms. O(1); in `Pread` mode O(its bytes).
     pub(super) fn open(section: &Section, terms: u32) -> Result<Dictionary> {
-        let bytes = section.whole_bytes()?;
-        let (fst_bytes, all) = (section.aux(), bytes.len() as u64);
-        let outside = || section.corrupt(0, format!("an fst of {fst_bytes} bytes in a section of {all}"));
-        let fst = bytes.slice(0, fst_bytes).ok_or_else(outside)?;
-        let long = bytes.slice(fst_bytes, all - fst_bytes).ok_or_else(outside)?;
-        let map = Map::new(fst).map_err(|e| section.corrupt(0, format!("not an fst: {e}")))?;
-        // Its parser trusts every byte, so that the fst's own checksum, which its builder computed, is checked as well.
-        map.as_fst().verify().map_err(|e| section.corrupt(0, format!("not a whole fst: {e}")))?;
+        let (fst_bytes, all) = (section.aux(), section.len());
+        let fst = Transducer::open(section.touched(fst_bytes)?)?;
         let long_terms = u64::from(terms)
-            .checked_sub(map.len() as u64)
-            .ok_or_else(|| section.corrupt(0, format!("{} terms in the fst, {terms} in the segment", map.len())))?;
-        if long_terms.saturating_mul(size_of::<LongTermEntry>() as u64) > long.len() as u64 {
-            return Err(section.corrupt(fst_bytes, format!("{long_terms} long terms do not fit {} bytes", long.len())));
+            .checked_sub(fst.len())
+            .ok_or_else(|| section.corrupt(0, format!("{} terms in the fst, {terms} in the segment", fst.len())))?;
+        if long_terms.saturating_mul(LONG_TERM_BYTES) > all - fst_bytes {
+            return Err(section.corrupt(fst_bytes, format!("{long_terms} long terms do not fit {} bytes", all - fst_bytes)));
         }
-        Ok(Dictionary { section: section.clone(), map, long_terms: long_terms as u32, terms, long })
+        Ok(Dictionary { section: section.clone(), fst, long_terms: long_terms as u32, terms })
     }
 
     /// The ordinal of `term`, which is below the number of terms.
@@ -99,7 +96,7 @@ impl Dictionary {
         if term.len() > FST_TERM_BYTES_MAX {
             return self.get_long(term);
         }
-        self.map.get(term).map(|ordinal| self.check_ordinal(ordinal)).transpose()
+        self.fst.get(term)?.map(|ordinal| self.check_ordinal(ordinal)).transpose()
     }
 
     fn check_ordinal(&self, ordinal: u64) -> Result<u32> {
@@ -114,7 +111,7 @@ impl Dictionary {
         while low < high {
             let middle = low + (high - low) / 2;
             let (found, ordinal) = self.long_term(middle)?;
-            match found.cmp(term) {
+            match (*found).cmp(term) {
                 std::cmp::Ordering::Equal => return Ok(Some(ordinal)),
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
@@ -124,28 +121,30 @@ impl Dictionary {
     }
 
     /// The long term `index`, which is below the number of long terms, and its ordinal.
-    fn long_term(&self, index: u32) -> Result<(&[u8], u32)> {
-        let at = index as usize * size_of::<LongTermEntry>();
-        let entry = LongTermEntry::read_from_prefix(&self.long[at..]).expect("the table's size was checked at open").0;
-        let start = u64::from(self.long_terms) * size_of::<LongTermEntry>() as u64;
-        let bytes = start
-            .checked_add(entry.offset.get())
-            .and_then(|from| Some(from as usize..from.checked_add(u64::from(entry.length.get()))? as usize))
-            .and_then(|range| self.long.get(range))
-            .ok_or_else(|| self.section.corrupt(self.section.aux() + at as u64, format!("long term {index} lies outside the section")))?;
-        Ok((bytes, self.check_ordinal(u64::from(entry.ordinal.get()))?))
+    fn long_term(&self, index: u32) -> Result<(Cow<'_, [u8]>, u32)> {
+        let section = &self.section;
+        let at = section.aux() + u64::from(index) * LONG_TERM_BYTES;
+        let entry = section.read(at..at + LONG_TERM_BYTES)?;
+        let entry = LongTermEntry::read_from_bytes(&entry).expect("it has as many bytes");
+        let start = section.aux() + u64::from(self.long_terms) * LONG_TERM_BYTES;
+        let range = start.checked_add(entry.offset.get()).and_then(|from| Some(from..from.checked_add(u64::from(entry.length.get()))?));
+        let range = range.filter(|range| range.end <= section.len());
+        let range = range.ok_or_else(|| section.corrupt(at, format!("long term {index} lies outside the section")))?;
+        Ok((section.read(range)?, self.check_ordinal(u64::from(entry.ordinal.get()))?))
     }
 
-    /// All terms, ascending.
-    pub(super) fn stream(&self) -> DictionaryStream<'_> {
-        DictionaryStream { dictionary: self, fst: self.map.into_stream(), long: 0, ordinal: 0, term: Vec::new(), previous: Vec::new() }
+    /// All terms, ascending. Who walks all of it pays for the checksum of the fst, too.
+    pub(super) fn stream(&self) -> Result<DictionaryStream<'_>> {
+        self.fst.verify()?;
+        let fst = self.fst.stream();
+        Ok(DictionaryStream { dictionary: self, fst, long: 0, ordinal: 0, term: Vec::new(), previous: Vec::new() })
     }
 }
 
 /// The terms of a dictionary in ascending order, which is that of their ordinals.
 pub(super) struct DictionaryStream<'a> {
     dictionary: &'a Dictionary,
-    fst: fst::map::Stream<'a>,
+    fst: TransducerStream<'a, TouchedBytes>,
     /// The next long term.
     long: u32,
     /// The next ordinal.
@@ -166,11 +165,11 @@ impl DictionaryStream<'_> {
         let long = if self.long < self.dictionary.long_terms { Some(self.dictionary.long_term(self.long)?) } else { None };
         let found = match long {
             Some((term, found)) if found == ordinal => {
-                self.term.extend_from_slice(term);
+                self.term.extend_from_slice(&term);
                 self.long += 1;
                 true
             }
-            _ => match self.fst.next() {
+            _ => match self.fst.next()? {
                 Some((term, found)) if found == u64::from(ordinal) => {
                     self.term.extend_from_slice(term);
                     true

@@ -42,7 +42,7 @@ struct Inner {
 }
 
 impl TextReader {
-    /// Opens the text of a segment; `None` when it was written without. O(1): the dictionary is verified and parsed at its first use.
+    /// Opens the text of a segment; `None` when it was written without. O(1): the dictionary is opened at its first use.
     pub fn open(segment: &SegmentReader) -> Result<Option<TextReader>> {
         if KINDS.iter().all(|&kind| segment.section(kind).is_none()) {
             return Ok(None);
@@ -111,7 +111,7 @@ impl TextReader {
         self.inner.statistics.postings.get()
     }
 
-    /// Looks a term up. About a microsecond, and a scan of the dictionary the first time.
+    /// Looks a term up. About a microsecond; in `Pread` mode the dictionary is read into memory the first time.
     pub fn term(&self, term: &[u8]) -> Result<Option<TermInfo>> {
         if self.inner.term_count == 0 {
             return Ok(None);
@@ -159,7 +159,7 @@ impl TextReader {
 
     /// All terms with their entries, in ascending order.
     pub fn terms(&self) -> Result<TermStream<'_>> {
-        let stream = self.inner.dictionary()?.stream();
+        let stream = self.inner.dictionary()?.stream()?;
         Ok(TermStream { inner: &self.inner, stream, entries: Cow::Borrowed(&[]), entries_from: 0 })
     }
 }

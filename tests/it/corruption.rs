@@ -14,11 +14,11 @@
 //! | `teeth.rs` | checksums and evidence that are left out, which all this must notice |
 
 mod answers;
-mod fixture;
+pub mod fixture;
 mod judge;
 mod large;
 mod log;
-mod mutation;
+pub mod mutation;
 mod teeth;
 
 use fixture::{Closed, Killed, Log, closed, killed};

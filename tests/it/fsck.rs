@@ -7,10 +7,12 @@
 //! | `bytes.rs` | damage that checksums see |
 //! | `structures.rs` | damage that passes every checksum |
 //! | `vector_graphs.rs` | damage to vector graphs and their codes that passes every checksum |
+//! | `dictionaries.rs` | dictionaries changed behind fitting checksums: searches answer or refuse |
 //! | `random.rs` | any damage: no panic, a verdict always, and never clean over a wrong answer |
 //! | `table.rs` | the table of codes in `docs/fsck.md` |
 
 mod bytes;
+mod dictionaries;
 pub(crate) mod image;
 mod random;
 mod structures;

@@ -8,6 +8,7 @@
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
 //! | `interleavings` | the interleavings that a model of the protocol found fatal, each tried with and without the rule that forbids it |
 //! | `fsck` | checking: what is sound is clean, what is damaged is found, named and graded, checksums mended or not |
+//! | `images` | writes what crashes and damages leave to real directories, for the reader in `tests/spec_reader` |
 //! | `maintenance` | dump and restore, backup, rebuild, salvage: what they keep, what they refuse, what a crash leaves |
 //! | `compat` | databases that earlier versions wrote: read and written further |
 //! | `layers` | the layer table: every import points down |
@@ -32,6 +33,7 @@ mod corruption;
 mod format_spec;
 mod fsck;
 mod golden;
+mod images;
 mod interleavings;
 mod layers;
 mod layout;

@@ -4,30 +4,36 @@
 //! | --- | --- |
 //! | `model.rs` | what a database holds after each commit, computed without it |
 //! | `workloads.rs` | the programs that are stopped |
+//! | `run.rs` | carries them out, and knows what was acknowledged |
 //! | `probe.rs` | looks at the disk before each operation |
 //! | `oracle.rs` | what must hold of every image |
 //! | `sweep.rs` | all images of all moments |
+//! | `backups.rs` | the same for backups, each beside its original |
 //! | `scenario.rs` | one history of crashes, which a chooser decides: exhaustively, at random, or as a fuzzer likes |
 //! | `faults.rs` | operations that fail, and full disks |
 //! | `teeth.rs` | syncs that are left out, which all this must notice |
 //!
 //! `TRIUNE_SWEEP=full` looks at more of everything: `docs/testing.md`.
 
+pub mod backups;
 pub mod faults;
 pub mod model;
 pub mod oracle;
 pub mod probe;
+pub mod run;
 pub mod scenario;
 pub mod sweep;
 mod teeth;
 pub mod workloads;
 
+use backups::{Paired, sweep_backup};
 use faults::Fault;
 use oracle::Allowed;
+use run::Run;
 use std::collections::BTreeMap;
-use sweep::{Budget, Tally, moments_of, sweep};
+use sweep::{Budget, Tally, moments_and_backups_of, moments_of, sweep};
 use triune::io::sim::{CrashMode, FailureKind, Operation, SimDirectory};
-use workloads::{Run, Workload};
+use workloads::Workload;
 
 use proptest::prelude::*;
 use scenario::{Histories, Played};
@@ -114,6 +120,23 @@ fn a_crash_in_a_recovery_leaves_whole_commits() {
 #[test]
 fn a_crash_in_a_compaction_leaves_whole_commits() {
     survive(&workloads::compactions());
+}
+
+#[test]
+fn a_crash_in_a_backup_harms_no_original_and_leaves_a_whole_backup_or_a_refused_one() {
+    let (budget, begun) = (Budget::of_this_run(), std::time::Instant::now());
+    let workload = workloads::copies();
+    survive(&workload);
+    let (mut tally, mut all) = (Tally::default(), Paired::default());
+    let (_, _, copies) = moments_and_backups_of(&workload);
+    for copy in &copies {
+        let (seen, paired) = sweep_backup(workload.name, &copy.moments, copy.link, budget).unwrap_or_else(|e| panic!("{e}"));
+        tally.add(seen);
+        all.add(paired);
+    }
+    report(&format!("backups, {} of them, {all:?}", copies.len()), tally, begun);
+    assert!(copies.len() == 3 && tally.moments > 60 && tally.nested > 20, "{} {tally:?}", copies.len());
+    assert!(all.whole > 10 && all.again > 50 && all.pairs >= all.whole + all.again, "{all:?}");
 }
 
 #[test]
@@ -287,4 +310,19 @@ fn any_history_ends_in_whole_commits() {
         let played = scenario::play(&histories, &mut FromBytes::new(&bytes), &mut sweep::Checked::default());
         prop_assert!(played.is_ok(), "{}", played.unwrap_err());
     });
+}
+
+/// What the fuzz target `crash` keeps: the same histories, so they are played here.
+#[test]
+fn every_history_that_the_fuzzer_keeps_ends_in_whole_commits() {
+    let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/crash");
+    let histories = Histories::of(&workloads::all(), None, 1);
+    let mut played = Played::default();
+    for entry in std::fs::read_dir(seeds).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let history = scenario::play(&histories, &mut FromBytes::new(&bytes), &mut sweep::Checked::default());
+        played.add(history.unwrap_or_else(|e| panic!("{}: {e}", path.display())));
+    }
+    assert!(played.kills > 3 && played.cuts > 3 && played.nested > 3, "{played:?}");
 }

@@ -12,8 +12,9 @@ mod table;
 
 use crate::recovery::model::{Op, State, documents};
 use crate::recovery::oracle::{Allowed, options};
+use crate::recovery::run::Run;
 use crate::recovery::sweep::moments_of;
-use crate::recovery::workloads::{self, Run, Step, Workload, small};
+use crate::recovery::workloads::{self, Step, Workload, small};
 use std::sync::Arc;
 use triune::io::sim::{FailureKind, Operation, SimDirectory};
 use triune::{Database, Document, ErrorCode, Metadata, Options, Schema};

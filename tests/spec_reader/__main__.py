@@ -5,22 +5,10 @@ import sys
 
 from account import Account
 from dump import dump
-from recovery import Database
+from verdict import verdict
 from wire import Problem
 
 STATUS = {"clean": 0, "torn-tail": 0, "not-found": 10, "corrupt": 13, "unsupported": 14}
-
-
-def verdict(path, deep=True):
-    """What opening says; with `deep`, also what reading every byte says. `remarks` are bytes that must be zero and are not, or that nothing explains."""
-    try:
-        database = Database(path)
-        remarks = Account(path).errors if deep else []
-    except Problem as p:
-        return {"verdict": p.kind, "file": p.file, "offset": p.offset, "what": p.what}
-    scan = database.logs[-1]
-    return {"verdict": "torn-tail" if database.torn else "clean", "lsn": str(scan.next_lsn - 1), "applied_lsn": str(database.slot.applied_lsn),
-            "slot": database.index, "logs": [s.file.name for s in database.logs], "remarks": remarks}
 
 
 def main(arguments):

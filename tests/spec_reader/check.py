@@ -1,12 +1,15 @@
 """Holds a `triune` binary against the specification, by the reader in this folder.
 
-    python3 tests/spec_reader/check.py --bin target/release/triune [--damages 200] [--only shapes,damages,forgeries,graphs,hexdump] [--shape NAME] [--first N]
+    python3 tests/spec_reader/check.py --bin target/release/triune [--damages 200] [--only shapes,damages,forgeries,graphs,hexdump,images] [--shape NAME]
+                                       [--first N] [--images DIR]
 
 Databases of many shapes: the reader's dump is that of the binary byte for byte, and every byte of every file is accounted for. Random damages and
-forgeries of a small one: both answer alike. Ends with status 1 and a line for each difference.
+forgeries of a small one: both answer alike. So they do of the images of crashes and damages that `tests/it/images.rs` has written to a folder. Ends
+with status 1 and a line for each difference.
 """
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -21,6 +24,7 @@ import shapes
 from account import Account
 from damages import Damaged
 from dump import dump
+from verdict import verdict
 from wire import Problem
 
 STATUS = {"not-found": 10, "corrupt": 13, "unsupported": 14}
@@ -187,7 +191,42 @@ def check_hexdump(t, directory, args):
     return problems
 
 
-PARTS = {"shapes": check_shapes, "damages": check_damages, "forgeries": check_forgeries, "graphs": check_graphs, "hexdump": check_hexdump}
+def image_difference(db, expected):
+    """Where the reader differs from what the library said of an image, or None."""
+    status, answer = ours(db)
+    if status == 0:
+        said = verdict(db, deep=False)
+        if (said["verdict"], said["lsn"]) == (expected["verdict"], expected["lsn"]):
+            return None if answer == expected["dump"].encode() else "the dumps differ"
+        # As in `difference`: damage that the library has come by early.
+        if expected["verdict"] == "corrupt" and full(db):
+            return None
+        return f"the reader says {said['verdict']} at lsn {said['lsn']}"
+    if status == STATUS.get(expected["verdict"]):
+        return None
+    return f"the reader says {answer}"
+
+
+def check_images(t, directory, args):
+    if not args.images:
+        return []
+    problems, seen = [], Counter()
+    for name in sorted(n for n in os.listdir(args.images) if n.endswith(".json")):
+        with open(os.path.join(args.images, name), encoding="utf-8") as f:
+            expected = json.load(f)
+        found = image_difference(os.path.join(args.images, name[:-5]), expected)
+        seen[expected["verdict"]] += 1
+        if found:
+            said = f"{expected['verdict']} at lsn {expected['lsn']}"
+            problems.append(f"image {name[:-5]} ({expected['what']}): the library says {said}, {found}")
+    print(f"images of crashes and damages: {sum(seen.values())}, by verdict:", dict(seen), flush=True)
+    if not all(seen[v] for v in ("clean", "torn-tail", "not-found", "corrupt")):
+        problems.append("the images do not reach every verdict")
+    return problems
+
+
+PARTS = {"shapes": check_shapes, "damages": check_damages, "forgeries": check_forgeries, "graphs": check_graphs, "hexdump": check_hexdump,
+         "images": check_images}
 
 
 def main():
@@ -196,6 +235,7 @@ def main():
     p.add_argument("--damages", type=int, default=200, help="how many")
     p.add_argument("--first", type=int, default=0, help="the number of the first damage")
     p.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
+    p.add_argument("--images", help="a folder that tests/it/images.rs has written")
     p.add_argument("--shape", help="this shape only")
     args = p.parse_args()
     t, problems = shapes.Triune(os.path.abspath(args.bin)), []

@@ -1,9 +1,9 @@
-//! Makes every checksum fit what an edit left, from the inside out: blocks, sections, segments, envelopes, records, manifests, HEAD.
-//!
-//! The checksums of the dictionaries (fst) are not among them: the crate that reads those trusts what passed its checksum.
+//! Makes every checksum fit what an edit left, from the inside out: dictionaries, blocks, sections, segments, envelopes, records, manifests,
+//! HEAD.
 
 use super::Files;
 use super::layout::{Layout, word};
+use crate::seal_dictionary;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -106,8 +106,9 @@ fn section(segment: &mut [u8], entry: &[u8]) -> Vec<u8> {
         let (from, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
         Some(from..from.checked_add(length)?)
     };
-    let bytes = place(sealed.offset.get(), sealed.length.get()).and_then(|range| segment.get(range));
+    let bytes = place(sealed.offset.get(), sealed.length.get()).and_then(|range| segment.get_mut(range));
     if let Some(bytes) = bytes {
+        seal_dictionary(sealed.kind.get(), sealed.aux.get(), bytes);
         let crcs: Vec<u8> = bytes.chunks(BLOCK_BYTES).flat_map(|block| crc32(block).to_le_bytes()).collect();
         if let Some(there) = place(sealed.crcs_offset.get(), crcs.len() as u64).and_then(|range| segment.get_mut(range)) {
             there.copy_from_slice(&crcs);

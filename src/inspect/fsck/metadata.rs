@@ -6,17 +6,16 @@ use crate::docstore::RowsReader;
 use crate::error::Result;
 use crate::format::metadata::{ENTRY_BYTES, LIST_HEADER_BYTES, MetadataListHeader, MetadataRowsEntry, RowsPlace};
 use crate::format::segment::SectionKind;
-use crate::io::Bytes;
+use crate::format::transducer::Transducer;
 use crate::metadata::{MetadataIndex, MetadataReader, keys};
-use crate::segment::{Section, SegmentReader};
-use fst::{IntoStreamer, Map, Streamer};
+use crate::segment::{Section, SegmentReader, TouchedBytes};
 use roaring::RoaringBitmap;
 
 /// Both sections, open.
 pub(super) struct Index {
     terms: Section,
     lists: Section,
-    map: Map<Bytes>,
+    fst: Transducer<TouchedBytes>,
     rows: u32,
 }
 
@@ -31,12 +30,12 @@ impl Index {
         if index.rows() != rows {
             return Err(terms.corrupt(0, format!("the index is of {} rows, the segment has {rows}", index.rows())));
         }
-        let map = Map::new(terms.whole_bytes()?).map_err(|e| terms.corrupt(0, format!("not an fst: {e}")))?;
-        map.as_fst().verify().map_err(|e| terms.corrupt(0, format!("not a whole fst: {e}")))?;
-        if map.len() as u64 != index.key_count() {
-            return Err(terms.corrupt(0, format!("{} keys in the fst, expected {}", map.len(), index.key_count())));
+        let fst = Transducer::open(terms.touched(terms.len())?)?;
+        fst.verify()?;
+        if fst.len() != index.key_count() {
+            return Err(terms.corrupt(0, format!("{} keys in the fst, expected {}", fst.len(), index.key_count())));
         }
-        Ok(Some(Index { terms, lists, map, rows }))
+        Ok(Some(Index { terms, lists, fst, rows }))
     }
 
     /// The rows of the key of this rank.
@@ -67,10 +66,10 @@ impl Index {
 
     /// Keys are numbered in their order, and every list is one of rows of the segment.
     pub(super) fn structure(&self) -> Result<()> {
-        let mut stream = self.map.stream().into_stream();
+        let mut stream = self.fst.stream();
         let mut end = Some(0);
-        for rank in 0..self.map.len() as u64 {
-            match stream.next() {
+        for rank in 0..self.fst.len() {
+            match stream.next()? {
                 Some((_, ordinal)) if ordinal == rank => {}
                 _ => return Err(self.terms.corrupt(0, format!("the key of rank {rank} is not where the order puts it"))),
             }
@@ -94,7 +93,7 @@ impl Index {
             }
             let Some(metadata) = scanner.document(row)?.metadata else { continue };
             for key in keys(&metadata).iter() {
-                let Some(ordinal) = self.map.get(key) else {
+                let Some(ordinal) = self.fst.get(key)? else {
                     let what = format!("row {row} has the key {:?}, which is not in the index", String::from_utf8_lossy(key));
                     return Err(self.terms.corrupt(0, what));
                 };
@@ -103,7 +102,7 @@ impl Index {
         }
         expected.sort_unstable();
         let mut expected = expected.into_iter().peekable();
-        for ordinal in 0..self.map.len() as u64 {
+        for ordinal in 0..self.fst.len() {
             let found = self.rows_of(ordinal)?;
             let mut wanted = Vec::new();
             while let Some((_, row)) = expected.next_if(|(o, _)| *o == ordinal) {

@@ -1,6 +1,6 @@
 //! The simulated disk: its files, its names, and what of both is pending.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::faults::SyncEffect;
@@ -139,6 +139,27 @@ impl Disk {
     /// How many bytes the named files take.
     pub(super) fn used(&self) -> u64 {
         self.names.values().filter_map(|entry| entry.cached).map(|file| self.inodes[file].cache.len()).sum()
+    }
+
+    /// A hash of everything that decides what this disk may show from here on, whoever works on it: what reads see, what is durable, and all that
+    /// is pending, in its order. When it came about does not count.
+    pub(super) fn state_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.directory_durable, self.names_late, self.parent_late, self.garbage).hash(&mut hasher);
+        let files = |entry: &Entry| entry.pending.states(&entry.durable).flatten().copied().collect::<Vec<FileId>>();
+        let of_names = self.names.values().flat_map(|entry| entry.pending.stamps().to_vec());
+        let of_files = self.names.values().flat_map(files).flat_map(|file| self.inodes[file].stamps());
+        let stamps: BTreeSet<Stamp> = of_names.chain(of_files).collect();
+        let order: BTreeMap<Stamp, usize> = stamps.into_iter().enumerate().map(|(rank, stamp)| (stamp, rank)).collect();
+        for (name, entry) in &self.names {
+            (name, entry.pending.stamps().len()).hash(&mut hasher);
+            entry.pending.stamps().iter().for_each(|stamp| order[stamp].hash(&mut hasher));
+            for file in entry.pending.states(&entry.durable).chain([&entry.cached]) {
+                file.is_some().hash(&mut hasher);
+                file.iter().for_each(|&file| self.inodes[file].hash_state(&order, &mut hasher));
+            }
+        }
+        hasher.finish()
     }
 
     /// A hash of all names and bytes that reads see, and of whether the directory itself is durable.

@@ -5,7 +5,7 @@
 //! [`Inode::dirty`] and [`Inode::lengths`] record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// Bytes that a disk writes at once: a torn write is torn between two of these.
@@ -30,6 +30,14 @@ pub(super) struct Versions<T> {
 impl<T> Default for Versions<T> {
     fn default() -> Versions<T> {
         Versions { stamps: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl<T: Hash> Versions<T> {
+    fn hash_state(&self, order: &BTreeMap<Stamp, usize>, hasher: &mut impl Hasher) {
+        // The number of the values too, which is that of the stamps.
+        self.values.hash(hasher);
+        self.stamps.iter().for_each(|stamp| order[stamp].hash(hasher));
     }
 }
 
@@ -154,6 +162,23 @@ impl Inode {
     pub(super) fn new(name: &str, bytes: Vec<u8>) -> Inode {
         let content = Content::new(bytes);
         Inode { name: name.to_owned(), durable: content.clone(), cache: content, ..Inode::default() }
+    }
+
+    /// When each of its pending states came to be, in no order.
+    pub(super) fn stamps(&self) -> Vec<Stamp> {
+        self.dirty.values().flat_map(Versions::stamps).chain(self.lengths.stamps()).copied().collect()
+    }
+
+    /// Adds all of it to a hash, where `order` gives each stamp its place among all of the disk.
+    pub(super) fn hash_state(&self, order: &BTreeMap<Stamp, usize>, hasher: &mut impl Hasher) {
+        (self.durable.hash(), self.cache.hash(), self.sealed, self.late_error).hash(hasher);
+        self.unreadable.hash(hasher);
+        self.lengths.hash_state(order, hasher);
+        self.dirty.len().hash(hasher);
+        for (number, versions) in &self.dirty {
+            number.hash(hasher);
+            versions.hash_state(order, hasher);
+        }
     }
 
     pub(super) fn write(&mut self, stamp: Stamp, offset: usize, bytes: &[u8]) {

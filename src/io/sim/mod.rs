@@ -259,6 +259,13 @@ impl SimDirectory {
         self.machine.lock().disk.hash()
     }
 
+    /// A hash of everything that decides what the disk may show from here on: as [`SimDirectory::image_hash`], and of what is durable and what is
+    /// pending. Disks with equal ones answer alike to whatever is done to them, crashes too; the failures that are planned do not count, nor do
+    /// the bytes of garbage.
+    pub fn state_hash(&self) -> u64 {
+        self.machine.lock().disk.state_hash()
+    }
+
     fn file(&self, file: FileId, writable: bool) -> Arc<dyn File> {
         Arc::new(SimFile { machine: self.machine.clone(), file, writable })
     }

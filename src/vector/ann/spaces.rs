@@ -33,12 +33,9 @@ impl Space for CodesOfNodes<'_> {
     #[inline]
     fn distances(&self, query: &CodeQuery, nodes: &[u32], out: &mut [f32]) {
         let stride = self.codes.shape.stride;
-        for &node in nodes {
-            let from = node as usize * stride;
-            if let Err(e) = self.codes.rows.admit(from, from + stride) {
-                self.walked.fail(e);
-                return out.fill(f32::INFINITY);
-            }
+        if let Err(e) = self.codes.rows.admit_rows(nodes, stride) {
+            self.walked.fail(e);
+            return out.fill(f32::INFINITY);
         }
         let rows = &self.codes.rows.bytes()[..self.codes.shape.rows_bytes() as usize];
         walk::code_distances(query, CodeRows { bytes: rows, stride }, nodes, out);

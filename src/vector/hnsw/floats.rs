@@ -63,4 +63,8 @@ impl Space for FloatSpace<'_> {
         }
         walk::negative_dots(query, &self.rows, points, out);
     }
+
+    fn are_copies(&self, a: u32, b: u32) -> bool {
+        self.row(a) == self.row(b)
+    }
 }

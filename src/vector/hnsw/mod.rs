@@ -7,7 +7,10 @@
 //! | `floats.rs` `codes.rs` | spaces of components, and of codes of 7 bits |
 //! | `graph.rs` | `Graph`: links in memory; `Links`: what a walk needs of them |
 //! | `sealed.rs` | `Sealed`: a finished graph, as a segment holds it |
-//! | `build.rs` `select.rs` `reach.rs` | the same graph for any number of threads, in which every point can be reached |
+//! | `build.rs` `worker.rs` `select.rs` `link.rs` | the same graph for any number of threads |
+//! | `merge.rs` `heal.rs` | a graph made of older ones, some of whose points died |
+//! | `reach.rs` | every point can be reached |
+//! | `seal.rs` | a graph becomes a sealed one |
 //! | `measure.rs` | how much a graph finds, by how widely it is walked |
 //! | `search.rs` `admitted.rs` `scratch.rs` | walks, those of which only some nodes may be answers, and what they keep between calls |
 
@@ -16,10 +19,10 @@ pub mod build;
 pub mod codes;
 pub mod floats;
 pub mod graph;
-pub mod images;
-pub mod measure;
 mod heal;
+pub mod images;
 mod link;
+pub mod measure;
 pub mod merge;
 mod reach;
 mod scratch;

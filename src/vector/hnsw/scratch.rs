@@ -14,6 +14,12 @@ pub(super) struct Pool {
 
 const EXPANDED: u64 = 1;
 
+/// Where a point stands, or would.
+pub(super) struct Place {
+    at: usize,
+    entry: u64,
+}
+
 impl Pool {
     /// Empties the pool and says how many points it holds from now on, at least 1.
     pub(super) fn reset(&mut self, capacity: usize) {
@@ -29,19 +35,43 @@ impl Pool {
         self.entries.len() < self.capacity || self.entries.last().is_none_or(|&last| ordered(distance) <= (last >> 32) as u32)
     }
 
+    /// Where a point would stand that is not here yet; `None` when it is not near enough. O(log capacity).
+    #[inline]
+    pub(super) fn place(&self, distance: f32, point: u32) -> Option<Place> {
+        let entry = u64::from(ordered(distance)) << 32 | u64::from(point) << 1;
+        if self.entries.len() == self.capacity && self.entries.last().is_some_and(|&last| entry >= last) {
+            return None;
+        }
+        Some(Place { at: self.entries.partition_point(|&e| e < entry), entry })
+    }
+
+    /// Another point at the same distance, when at least `many` of them stand directly before or after a place.
+    #[inline]
+    pub(super) fn crowd(&self, place: &Place, many: usize) -> Option<u32> {
+        let before = place.at.checked_sub(many).and_then(|first| self.entries.get(first));
+        let after = self.entries.get(place.at + many - 1);
+        let other = [before, after].into_iter().flatten().find(|&&e| e >> 32 == place.entry >> 32);
+        other.map(|&e| point(e))
+    }
+
+    /// Takes a point into its place. O(what moves).
+    #[inline]
+    pub(super) fn put(&mut self, Place { at, entry }: Place) {
+        if self.entries.len() < self.capacity {
+            self.entries.insert(at, entry);
+        } else {
+            self.entries.copy_within(at..self.capacity - 1, at + 1);
+            self.entries[at] = entry;
+        }
+        self.cursor = self.cursor.min(at);
+    }
+
     /// Takes a point that is not here yet, if it is near enough. O(log capacity + what moves).
     #[inline]
     pub(super) fn insert(&mut self, distance: f32, point: u32) {
-        let entry = u64::from(ordered(distance)) << 32 | u64::from(point) << 1;
-        if self.entries.len() == self.capacity {
-            if self.entries.last().is_some_and(|&last| entry >= last) {
-                return;
-            }
-            self.entries.pop();
+        if let Some(place) = self.place(distance, point) {
+            self.put(place);
         }
-        let at = self.entries.partition_point(|&e| e < entry);
-        self.entries.insert(at, entry);
-        self.cursor = self.cursor.min(at);
     }
 
     /// The nearest point that was not expanded, which it is from now on.

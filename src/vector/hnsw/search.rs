@@ -3,6 +3,7 @@
 use super::graph::{Links, NONE};
 use super::scratch::{Pool, Visited};
 use super::space::Space;
+use std::num::NonZeroUsize;
 
 /// What walks need, kept between them.
 #[derive(Debug, Default)]
@@ -15,11 +16,19 @@ pub struct Scratch {
     pub(super) passed_over: Vec<u32>,
     pub(super) distances: Vec<f32>,
     pub(super) sorted: Vec<f32>,
+    /// How many copies of a point a walk takes in, about; `None` when all. Where there are more than candidates, they would crowd out
+    /// everything else, and the walk would end among them.
+    pub copies: Option<NonZeroUsize>,
     /// Distances computed since the scratch was made.
     pub compared: u64,
 }
 
 impl Scratch {
+    /// A scratch whose walks take in only so many copies of a point, about.
+    pub fn for_few_copies(most: usize) -> Scratch {
+        Scratch { copies: NonZeroUsize::new(most), ..Scratch::default() }
+    }
+
     /// Walks from `starts` on one level; afterwards the pool holds the `ef` nearest points met. Links to points that do not exist are passed over.
     pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
         self.visited.reset(links.points());
@@ -52,8 +61,10 @@ impl Scratch {
         space.distances(query, &self.survivors, &mut self.distances);
         self.compared += self.survivors.len() as u64;
         for (&point, &distance) in self.survivors.iter().zip(&self.distances) {
-            if self.pool.admits(distance) {
-                self.pool.insert(distance, point);
+            let Some(place) = self.pool.place(distance, point) else { continue };
+            let crowd = self.copies.and_then(|most| self.pool.crowd(&place, most.get()));
+            if crowd.is_none_or(|other| !space.are_copies(other, point)) {
+                self.pool.put(place);
             }
         }
     }
@@ -82,8 +93,9 @@ impl Scratch {
 
     /// The `ef` nearest points that a walk through the whole graph finds, nearest first.
     pub fn search<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, ef: usize) -> impl ExactSizeIterator<Item = (f32, u32)> {
-        match self.descend(space, query, links, 0) {
-            Some(start) => self.walk(space, query, links, 0, &[start], ef),
+        match self.descend(space, query, links, 0).zip(links.entry()) {
+            // Every point can be reached from the entry, but not from everywhere else.
+            Some((start, (entry, _))) => self.walk(space, query, links, 0, &[start, entry], ef),
             None => self.pool.reset(ef),
         }
         self.pool.iter()

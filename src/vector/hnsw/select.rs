@@ -23,8 +23,7 @@ const GROUP: usize = 4;
 
 impl<S: Space> Selector<S> {
     /// Of `candidates`, which ascend by distance and then by point, takes at most `most` into `kept`, nearest first. A candidate is passed over
-    /// when a kept one is at most as far from it as the point is; of those, the nearest still fill up to `least` places, so that a point
-    /// in a crowd of equals keeps ways out of it.
+    /// when a kept one is nearer to it than the point is, or is its copy; of those, the nearest still fill up to `least` places.
     pub(super) fn select(&mut self, space: &S, candidates: &[(f32, u32)], most: usize, least: usize, kept: &mut Vec<(f32, u32)>) {
         kept.clear();
         self.add(space, candidates, most, least, kept);
@@ -54,15 +53,28 @@ impl<S: Space> Selector<S> {
         }
     }
 
+    /// Whether no kept point is nearer to the candidate than the point is, nor a copy of the candidate. A kept copy of the point is as near to
+    /// the candidate as the point itself and must not speak for it: it would leave the copies with no links but those among themselves.
     fn stands_apart(&mut self, space: &S, distance: f32, candidate: u32) -> bool {
         if self.points.is_empty() {
             return true;
         }
         space.query_of(candidate, &mut self.query);
-        self.points.chunks(GROUP).all(|group| {
+        let mut as_near = f32::INFINITY;
+        for group in self.points.chunks(GROUP) {
             self.distances.resize(group.len(), 0.0);
             space.distances(&self.query, group, &mut self.distances);
-            self.distances.iter().all(|&d| d > distance)
-        })
+            let nearest = self.distances.iter().copied().fold(f32::INFINITY, f32::min);
+            if nearest < distance {
+                return false;
+            }
+            as_near = as_near.min(nearest);
+        }
+        if as_near > distance {
+            return true;
+        }
+        let mut own = [0.0];
+        space.distances(&self.query, &[candidate], &mut own);
+        as_near > own[0]
     }
 }

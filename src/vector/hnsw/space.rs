@@ -16,4 +16,12 @@ pub trait Space: Sync {
     /// # Panics
     /// When `points` and `out` differ in length, or a point is none.
     fn distances(&self, query: &Self::Query, points: &[u32], out: &mut [f32]);
+
+    /// Whether two points are copies: equally far from every other.
+    fn are_copies(&self, a: u32, b: u32) -> bool {
+        let (mut query, mut distances) = (Self::Query::default(), [0.0; 2]);
+        self.query_of(a, &mut query);
+        self.distances(&query, &[a, b], &mut distances);
+        distances[1] <= distances[0]
+    }
 }

@@ -6,6 +6,9 @@ use super::search::Scratch;
 use super::select::Selector;
 use super::space::Space;
 
+/// Copies of a point among the candidates, about.
+const COPIES: usize = 4;
+
 /// What one thread needs.
 pub(super) struct Worker<S: Space> {
     pub(super) scratch: Scratch,
@@ -21,7 +24,7 @@ pub(super) struct Worker<S: Space> {
 impl<S: Space> Default for Worker<S> {
     fn default() -> Self {
         let (candidates, kept, batch, distances) = Default::default();
-        Worker { scratch: Scratch::default(), selector: Selector::default(), query: S::Query::default(), candidates, kept, batch, distances }
+        Worker { scratch: Scratch::for_few_copies(COPIES), selector: Selector::default(), query: S::Query::default(), candidates, kept, batch, distances }
     }
 }
 
@@ -100,7 +103,17 @@ impl<S: Space> Worker<S> {
         self.measure(space);
         self.candidates.extend(self.distances.iter().copied().zip(self.batch.iter().copied()));
         self.candidates.sort_unstable_by(nearest_first);
-        self.candidates.truncate(most);
+        // Copies stand side by side; a batch may be full of them.
+        let mut kept = 0usize;
+        for at in 0..self.candidates.len() {
+            let candidate = self.candidates[at];
+            let before = kept.checked_sub(COPIES).map(|before| self.candidates[before]);
+            if before.is_none_or(|before| before.0 != candidate.0 || !space.are_copies(before.1, candidate.1)) {
+                self.candidates[kept] = candidate;
+                kept += 1;
+            }
+        }
+        self.candidates.truncate(kept.min(most));
     }
 
     /// Measures the points of `batch` from the query.

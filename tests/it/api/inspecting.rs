@@ -90,7 +90,7 @@ fn a_vector_graph_is_shown_field_by_field_with_the_recall_it_was_measured_to_hav
         assert_eq!((value("layout"), value("m"), value("ef_construction")), (Some((0, "1")), Some((2, "4")), Some((4, "30"))));
         assert_eq!(value("level_counts").map(|(at, counts)| (at, counts.split(", ").count())), Some((16, 16)));
         assert_eq!(value("compared").map(|(at, counts)| (at, counts.split(", ").count())), Some((100, 10)));
-        assert!(header.says.contains("recall of the nearest 10, measured on 29 vectors: ") && header.says.contains("% with 64 ("), "{header:?}");
+        assert!(header.says.contains("recall of the nearest 10, measured by ") && header.says.contains("% with 64 ("), "{header:?}");
     }
     assert_eq!(all("positions of the nodes").len(), 4);
     let links = all("links of level 0");

@@ -167,13 +167,19 @@ impl Mutation {
     }
 }
 
-/// The positions of a file that are tried one by one: all, but of long runs of one byte (padding, BALLAST) both ends and a sample.
+/// The positions of a file that are tried one by one: all in a whole sweep, else of runs of one byte (padding) both ends and a sample. Of a run
+/// of more than 64 KiB, which only BALLAST has, it is always a sample: its bytes mean nothing, and there are a million of them.
 pub fn positions(bytes: &[u8]) -> Vec<usize> {
     const EDGE: usize = 16;
     let mut chosen = Vec::new();
     let mut from = 0;
     for run in bytes.chunk_by(|a, b| a == b) {
-        let step = if run.len() > 1 << 16 { 1 << 17 } else { 61 };
+        let step = match (run.len() > 1 << 16, super::whole()) {
+            (true, true) => 1021,
+            (true, false) => 1 << 17,
+            (false, true) => 1,
+            (false, false) => 61,
+        };
         chosen.extend((0..run.len()).filter(|i| *i < EDGE || run.len() - i <= EDGE || i % step == 0).map(|i| from + i));
         from += run.len();
     }
@@ -199,8 +205,8 @@ pub fn alone(image: &SimDirectory, file: &str) -> Vec<Mutation> {
     ] {
         all.push(Mutation::Append { file: name(), bytes: garbage });
     }
-    // Of BALLAST, which is all alike, a few blocks tell as much as all.
-    let blocks = bytes.len().div_ceil(BLOCK).min(64);
+    // Of BALLAST, which is all alike, a few blocks tell as much as all; no other file of a small database has so many.
+    let blocks = bytes.len().div_ceil(BLOCK).min(if super::whole() { usize::MAX } else { 64 });
     all.extend((0..blocks).map(|block| Mutation::RepeatBlock { file: name(), block }));
     let pairs = (0..blocks).flat_map(|a| (a + 1..blocks).map(move |b| (a, b)));
     all.extend(pairs.map(|(a, b)| Mutation::SwapBlocks { file: name(), a, b }));

@@ -157,7 +157,8 @@ fn opens_shorter(log: &OnLog, mutation: &Mutation) -> bool {
 /// to its header nothing else says so.
 fn head_is_evidence() -> bool {
     use crate::recovery::model::Op;
-    use crate::recovery::workloads::{Run, Step, small};
+    use crate::recovery::run::Run;
+    use crate::recovery::workloads::{Step, small};
     let put = |id: &str| Step::Commit(vec![Op::Put("a", crate::recovery::model::documents(id, 2, "s"))]);
     let run = Run::create(SimDirectory::new(), small()).unwrap();
     let create = Step::Commit(vec![Op::Create("a")]);

@@ -1,12 +1,14 @@
 //! What must hold of every image.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use triune::inspect::{FindingCode, FsckOptions, FsckReport, fsck_directory};
 use triune::io::sim::SimDirectory;
 use triune::{Database, Document, ErrorCode, Options, Schema};
 
 use super::model::{Held, State};
 use super::probe::Progress;
+use super::sweep::Budget;
 
 /// What an image may hold.
 #[derive(Debug, Clone)]
@@ -83,7 +85,12 @@ pub fn same_state(found: &State, expected: &State, lsn: usize) -> Result<(), Str
 
 /// Holds every promise about recovery against one image.
 pub fn check(image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
-    let before = image.operations();
+    check_and_count(image, allowed, &mut 0)
+}
+
+/// As [`check`]; adds to `judged` how many times `fsck` looked.
+pub fn check_and_count(image: &SimDirectory, allowed: &Allowed, judged: &mut usize) -> Result<Found, String> {
+    let (before, found) = (image.operations(), image.snapshot());
     let read = reader(image);
     if image.operations() != before {
         return Err(format!("a read-only open performed {:?}", &image.trace()[before..]));
@@ -91,7 +98,7 @@ pub fn check(image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
     let read = match read {
         Err(e) if e.code() == ErrorCode::NotFound => {
             allowed.admits(Found::Unfinished)?;
-            return completed(image, allowed).map(|()| Found::Unfinished);
+            return completed(image, allowed, Judge { found, judged }).map(|()| Found::Unfinished);
         }
         Err(e) => return Err(format!("a read-only open: {e}")),
         Ok(db) => db,
@@ -112,7 +119,7 @@ pub fn check(image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
     if db.recovery().replayed_commits != 0 || image.image_hash() != recovered {
         return Err(format!("a second open changed something: {:?}", db.recovery()));
     }
-    goes_on(image, db, &exactly.states[lsn], lsn)?;
+    goes_on(image, db, &exactly.states[lsn], lsn, Judge { found, judged })?;
     Ok(Found::At(lsn))
 }
 
@@ -123,14 +130,14 @@ pub fn check_reading(image: &SimDirectory, allowed: &Allowed) -> Result<(), Stri
 }
 
 /// An unfinished create: nobody opens it, and creating again makes a database of it.
-fn completed(image: &SimDirectory, allowed: &Allowed) -> Result<(), String> {
+fn completed(image: &SimDirectory, allowed: &Allowed, judge: Judge<'_>) -> Result<(), String> {
     match writer(image) {
         Err(e) if e.code() == ErrorCode::NotFound => {}
         other => return Err(format!("a reader finds an unfinished create, a writer {other:?}")),
     }
     let db = Database::create_with(Arc::new(image.clone()), options()).map_err(|e| format!("completing a create: {e}"))?;
     shown(&db, &allowed.exactly(Found::At(0))).map_err(|e| format!("after completing a create: {e}"))?;
-    goes_on(image, db, &State::default(), 0)
+    goes_on(image, db, &State::default(), 0, judge)
 }
 
 fn refuses_create(image: &SimDirectory) -> Result<(), String> {
@@ -142,7 +149,7 @@ fn refuses_create(image: &SimDirectory) -> Result<(), String> {
 }
 
 /// A commit after a recovery succeeds, is durable when it is acknowledged, and leaves everything else as it was.
-fn goes_on(image: &SimDirectory, db: Database, state: &State, lsn: usize) -> Result<(), String> {
+fn goes_on(image: &SimDirectory, db: Database, state: &State, lsn: usize, mut judge: Judge<'_>) -> Result<(), String> {
     const NAME: &str = "after recovery";
     let document = Document::new("new").text("written after a recovery");
     db.create_collection(NAME, Schema::default()).map_err(|e| format!("a commit after a recovery: {e}"))?;
@@ -150,25 +157,61 @@ fn goes_on(image: &SimDirectory, db: Database, state: &State, lsn: usize) -> Res
     drop(db);
     let mut expected = state.clone();
     expected.0.insert(NAME.into(), Held { dimension: None, documents: vec![document] });
+    let (judged, turn) = (judges(lsn.wrapping_add(image.operations())), image.operations() % 2);
+    if judged {
+        judge.what_was_found()?;
+    }
     let cut = image.survivors_none();
-    for (what, disk) in [("after a power cut", &cut), ("after a kill", image)] {
+    // What is closed and judged is what a power cut left of one image and what a kill left of the next.
+    for (i, (what, disk)) in [("after a power cut", &cut), ("after a kill", image)].into_iter().enumerate() {
         let db = writer(disk).map_err(|e| format!("opening after one more commit {what}: {e}"))?;
         let found = db.snapshot().lsn().0 as usize;
         if found != lsn + 2 {
             return Err(format!("one more commit {what}: lsn {found} instead of {}", lsn + 2));
         }
         same_state(&State::read(&db)?, &expected, found).map_err(|e| format!("one more commit {what}: {e}"))?;
-        // Of every eighth, since it reads every byte.
-        if lsn.wrapping_add(image.operations()).is_multiple_of(8) {
+        if judged && turn == i {
             db.close().map_err(|e| format!("closing {what}: {e}"))?;
-            sound(disk).map_err(|e| format!("closed {what}: {e}"))?;
+            judge.is_sound(disk).map_err(|e| format!("closed {what}: {e}"))?;
         }
     }
     Ok(())
 }
 
-/// `fsck` finds nothing but what a crash may leave: orphans, a tail that was never synced.
-fn sound(disk: &SimDirectory) -> Result<(), String> {
-    let report = triune::inspect::fsck_directory(disk, &triune::inspect::FsckOptions::level(2)).map_err(|e| e.to_string())?;
-    if report.is_sound() { Ok(()) } else { Err(format!("{:?}", report.findings)) }
+/// Whether `fsck` looks at an image, and at what became of it: at each in a whole sweep, else at every eighth, since it reads every byte.
+fn judges(number: usize) -> bool {
+    static FULL: OnceLock<bool> = OnceLock::new();
+    *FULL.get_or_init(|| Budget::of_this_run().full) || number.is_multiple_of(8)
+}
+
+/// Asks `fsck` of an image as it was found, and of what became of it.
+struct Judge<'a> {
+    found: SimDirectory,
+    judged: &'a mut usize,
+}
+
+impl Judge<'_> {
+    /// As [`Judge::is_sound`]; what opens as nothing is nothing to it too, or an unfinished create.
+    fn what_was_found(&mut self) -> Result<(), String> {
+        let found = self.found.snapshot();
+        let unfinished = reader(&found).is_err();
+        let said = match self.look(&found) {
+            Err(e) if unfinished && e.code() == ErrorCode::NotFound => return Ok(()),
+            Ok(report) => report,
+            Err(e) => return Err(format!("fsck of what was found: {e}")),
+        };
+        let named = said.findings.iter().any(|f| f.code == FindingCode::CreateUnfinished);
+        if said.is_sound() && named == unfinished { Ok(()) } else { Err(format!("fsck of what was found: {:?}", said.findings)) }
+    }
+
+    /// It finds nothing but what a crash may leave: orphans, a tail that was never synced.
+    fn is_sound(&mut self, disk: &SimDirectory) -> Result<(), String> {
+        let report = self.look(disk).map_err(|e| e.to_string())?;
+        if report.is_sound() { Ok(()) } else { Err(format!("{:?}", report.findings)) }
+    }
+
+    fn look(&mut self, disk: &SimDirectory) -> triune::Result<FsckReport> {
+        *self.judged += 1;
+        fsck_directory(disk, &FsckOptions::level(2))
+    }
 }

@@ -9,7 +9,7 @@ use std::io::Result;
 use std::sync::{Arc, Mutex};
 
 use triune::io::sim::SimDirectory;
-use triune::io::{Bytes, Directory, File, LockGuard, LockMode};
+use triune::io::{Bytes, Directory, File, LinkSource, LockGuard, LockMode};
 
 use super::model::State;
 
@@ -31,6 +31,8 @@ pub struct Progress {
 pub struct Moment {
     pub disk: SimDirectory,
     pub progress: Progress,
+    /// What was beside it at the same moment, on a disk of its own.
+    pub beside: Option<Box<Moment>>,
 }
 
 type Hook = Box<dyn FnOnce() + Send>;
@@ -42,6 +44,8 @@ pub struct Probe {
     progress: Mutex<Progress>,
     /// Runs before the next write to a file of segments: work that is done meanwhile.
     meanwhile: Mutex<Option<Hook>>,
+    /// Another one, whose disk and knowledge each moment has too.
+    beside: Option<Arc<Probe>>,
 }
 
 impl fmt::Debug for Probe {
@@ -52,7 +56,13 @@ impl fmt::Debug for Probe {
 
 impl Probe {
     pub fn new(disk: SimDirectory, progress: Progress) -> Arc<Probe> {
-        Arc::new(Probe { disk, moments: Mutex::default(), progress: Mutex::new(progress), meanwhile: Mutex::default() })
+        Arc::new(Probe { disk, moments: Mutex::default(), progress: Mutex::new(progress), meanwhile: Mutex::default(), beside: None })
+    }
+
+    /// A probe whose moments are also those of another one.
+    pub fn beside(disk: SimDirectory, progress: Progress, other: &Arc<Probe>) -> Arc<Probe> {
+        let (moments, meanwhile) = (Mutex::default(), Mutex::default());
+        Arc::new(Probe { disk, moments, progress: Mutex::new(progress), meanwhile, beside: Some(other.clone()) })
     }
 
     pub fn directory(self: &Arc<Probe>) -> Arc<dyn Directory> {
@@ -85,9 +95,19 @@ impl Probe {
         std::mem::take(&mut self.moments.lock().unwrap())
     }
 
+    /// How many operations changed or synced something.
+    pub fn operations(&self) -> usize {
+        self.disk.operations()
+    }
+
     fn look(&self) {
-        let moment = Moment { disk: self.disk.snapshot(), progress: self.progress() };
+        let moment = self.now();
         self.moments.lock().unwrap().push(moment);
+    }
+
+    fn now(&self) -> Moment {
+        let beside = self.beside.as_ref().map(|other| Box::new(other.now()));
+        Moment { disk: self.disk.snapshot(), progress: self.progress(), beside }
     }
 }
 
@@ -140,6 +160,15 @@ impl Directory for Probed {
     fn sync_parent(&self) -> Result<()> {
         self.0.look();
         self.0.disk.sync_parent()
+    }
+
+    fn link_source(&self, name: &str) -> Result<LinkSource> {
+        self.0.disk.link_source(name)
+    }
+
+    fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
+        self.0.look();
+        self.0.disk.link(name, source)
     }
 
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {

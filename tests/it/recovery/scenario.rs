@@ -4,7 +4,7 @@
 use triune::Database;
 use triune::io::sim::{Chooser, SimDirectory};
 
-use super::oracle::{self, Allowed, Found, check};
+use super::oracle::{self, Allowed, Found};
 use super::probe::{Moment, Probe, Progress};
 use super::sweep::{Checked, moments_of};
 use super::workloads::Workload;
@@ -84,12 +84,8 @@ pub fn play(histories: &Histories, chooser: &mut dyn Chooser, checked: &mut Chec
     let here = |what: String| format!("{name}, {end:?} before operation {}: {what}", moment.disk.operations());
     let mut played = Played { kills: usize::from(end == End::Kill), cuts: usize::from(end != End::Kill), nested: 0 };
     if !nestable || chooser.pick(2) == 0 {
-        match end {
-            // Not by way of the images seen: equal bytes, but other ones are pending.
-            End::Kill => check(&image, &of_kill).map(drop),
-            End::Cut | End::Garbage => checked.check(&image, &of_cut).map(drop),
-        }
-        .map_err(here)?;
+        let allowed = if end == End::Kill { &of_kill } else { &of_cut };
+        checked.check(&image, allowed).map_err(here)?;
         return Ok(played);
     }
     played.nested = 1;
@@ -124,6 +120,6 @@ fn stop_recovery(
     let moment = &moments[chooser.pick(moments.len())];
     let of_cut = if moment.progress.created { of_cut.exactly(Found::At(moment.progress.synced)) } else { of_cut };
     let (end, image) = leave(&moment.disk, histories.images, chooser);
-    let found = if end == End::Kill { check(&image, &of_kill) } else { checked.check(&image, &of_cut) };
+    let found = checked.check(&image, if end == End::Kill { &of_kill } else { &of_cut });
     found.map(drop).map_err(|e| format!("recovery, {end:?} before operation {}: {e}", moment.disk.operations()))
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use triune::Database;
 use triune::io::sim::SimDirectory;
+use triune::{Database, ErrorCode};
 
 use super::model::State;
-use super::oracle::{self, Allowed, Found, check};
+use super::oracle::{self, Allowed, Found};
 use super::probe::{Moment, Probe, Progress};
-use super::workloads::{Run, Workload};
+use super::run::{Backup, Run};
+use super::workloads::Workload;
 
 /// How much is looked at. `TRIUNE_SWEEP=full` looks at all that is feasible, else it is a slice that fits into every test run.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,8 @@ pub struct Tally {
     pub distinct: usize,
     /// Of the distinct ones, those that a crashed recovery left.
     pub nested: usize,
+    /// How many times `fsck` looked: at a distinct image as it was found, and at what became of it when it was written to and closed.
+    pub judged: usize,
 }
 
 impl Tally {
@@ -50,6 +53,7 @@ impl Tally {
         self.images += other.images;
         self.distinct += other.distinct;
         self.nested += other.nested;
+        self.judged += other.judged;
     }
 }
 
@@ -61,23 +65,29 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Checks an image, unless an equal one was.
+    /// Checks an image, unless an equal one was: one that shows the same and has the same pending, since that decides what the next crash leaves.
     pub fn check(&mut self, image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
         self.tally.images += 1;
-        let hash = image.image_hash();
+        let hash = image.state_hash();
         if let Some(&found) = self.seen.get(&hash) {
             allowed.admits(found)?;
             return Ok(found);
         }
         self.tally.distinct += 1;
-        let found = check(image, allowed)?;
+        let found = oracle::check_and_count(image, allowed, &mut self.tally.judged)?;
         self.seen.insert(hash, found);
         Ok(found)
     }
 }
 
-/// Carries out a workload on a new database; the moments from its creation on, and after it.
+/// Carries out a workload on a new database; the moments of its creation, and those after it.
 pub fn moments_of(workload: &Workload) -> (Vec<Moment>, Vec<Moment>) {
+    let (creation, moments, _) = moments_and_backups_of(workload);
+    (creation, moments)
+}
+
+/// As [`moments_of`], with the moments of each backup that it made.
+pub fn moments_and_backups_of(workload: &Workload) -> (Vec<Moment>, Vec<Moment>, Vec<Backup>) {
     let run = Run::create(SimDirectory::newly_made(), workload.options.clone()).unwrap_or_else(|e| panic!("{}: {e}", workload.name));
     let creation = run.probe.take_moments();
     for step in &workload.steps {
@@ -89,7 +99,7 @@ pub fn moments_of(workload: &Workload) -> (Vec<Moment>, Vec<Moment>) {
         assert_eq!(progress.acknowledged, last, "{}: {step:?}", workload.name);
         oracle::same_state(&shown, &progress.states[last], last).unwrap_or_else(|e| panic!("{}: after {step:?}, live: {e}", workload.name));
     }
-    (creation, run.probe.take_moments())
+    (creation, run.probe.take_moments(), run.take_backups())
 }
 
 /// Checks what every moment may leave, and what a crash of the recovery from it may leave.
@@ -106,10 +116,7 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
             crash_recovery(&moment.disk.after_kill(), &of_cut, &of_kill, budget, budget.depth, &mut checked).map_err(at)?;
             checked.tally.nested += checked.tally.distinct - before;
         }
-        // Not by way of the images seen: equal bytes, but other ones are pending.
-        checked.tally.images += 1;
-        checked.tally.distinct += 1;
-        check(&moment.disk.after_kill(), &of_kill).map_err(|e| at(format!("killed: {e}")))?;
+        checked.check(&moment.disk.after_kill(), &of_kill).map_err(|e| at(format!("killed: {e}")))?;
         let mut seen_here = 0;
         for (i, image) in moment.disk.survivor_images(budget.images).enumerate() {
             let before = checked.tally.distinct;
@@ -127,8 +134,8 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
     Ok(checked.tally)
 }
 
-/// Stops a writer's open, and a compaction as its first act, before each of their operations, and recovers from what that leaves.
-fn crash_recovery(
+/// Stops a writer's open (or the create that finishes an unfinished one), and a compaction as its first act, before each of their operations, and recovers from what that leaves.
+pub fn crash_recovery(
     image: &SimDirectory,
     of_cut: &Allowed,
     of_kill: &Allowed,
@@ -137,7 +144,12 @@ fn crash_recovery(
     checked: &mut Checked,
 ) -> Result<(), String> {
     let probe = Probe::new(image.snapshot(), Progress::default());
-    if let Ok(db) = Database::open_with(probe.directory(), oracle::options()) {
+    let opened = match Database::open_with(probe.directory(), oracle::options()) {
+        // What comes after an unfinished create is another one.
+        Err(e) if e.code() == ErrorCode::NotFound => Database::create_with(probe.directory(), oracle::options()),
+        opened => opened,
+    };
+    if let Ok(db) = opened {
         // Once it was synced, what a writer's open showed stays, even if all that it rests on was only in the cache before.
         db.sync().map_err(|e| format!("a sync after a recovery: {e}"))?;
         probe.learn(|p| (p.created, p.synced) = (true, db.snapshot().lsn().0 as usize));
@@ -146,17 +158,18 @@ fn crash_recovery(
     let moments = probe.take_moments();
     for (n, moment) in moments.iter().enumerate() {
         let at = |e: String| format!("recovery stopped before {}: {e}", operation_after(&moments, n));
-        let of_cut = match moment.progress.created {
-            true => of_cut.exactly(Found::At(moment.progress.synced)),
-            false => of_cut.clone(),
+        let now = |allowed: &Allowed| match moment.progress.created {
+            true => allowed.exactly(Found::At(moment.progress.synced)),
+            false => allowed.clone(),
         };
+        let (of_cut, of_kill) = (&now(of_cut), &now(of_kill));
         if depth > 1 {
             let plainest = Budget { nested_images: 2, ..budget };
-            crash_recovery(&moment.disk.after_kill(), &of_cut, of_kill, plainest, depth - 1, checked).map_err(at)?;
+            crash_recovery(&moment.disk.after_kill(), of_cut, of_kill, plainest, depth - 1, checked).map_err(at)?;
         }
         checked.check(&moment.disk.after_kill(), of_kill).map_err(|e| at(format!("killed: {e}")))?;
         for (i, image) in moment.disk.survivor_images(budget.nested_images).enumerate() {
-            checked.check(&image, &of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
+            checked.check(&image, of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
         }
     }
     Ok(())

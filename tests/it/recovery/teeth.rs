@@ -6,7 +6,8 @@ use triune::io::sim::{FailureKind, SimDirectory};
 
 use super::oracle::{Allowed, check};
 use super::probe::Moment;
-use super::workloads::{Run, Step, Workload};
+use super::run::Run;
+use super::workloads::{Step, Workload};
 
 /// How many images of a moment are looked at, where those that are left when nothing pending survived show nothing.
 const IMAGES: usize = 12;

@@ -1,15 +1,9 @@
-//! What is stopped, and how it is carried out.
+//! What is stopped.
 
-use std::sync::{Arc, Mutex};
-
-use triune::io::LockMode;
-use triune::io::names::HEAD;
-use triune::io::sim::SimDirectory;
+use triune::Options;
 use triune::options::Thresholds;
-use triune::{Commit, Database, Durability, Error, ErrorCode, Options};
 
-use super::model::{Op, State, batch_of, document, documents};
-use super::probe::{Probe, Progress};
+use super::model::{Op, document, documents};
 
 /// One act of a program.
 #[derive(Debug, Clone)]
@@ -26,6 +20,9 @@ pub enum Step {
     Compact,
     /// These while another process is opening the database, so that no file may be removed.
     Pinned(Vec<Step>),
+    /// A backup on a disk of its own, by links where that is wanted, and these meanwhile.
+    Backup(bool, Vec<Step>),
+    Upgrade,
     /// The handle is dropped, as at the end of a process that does not close, and the database opened again.
     Reopen,
     /// A clean close and an open.
@@ -40,196 +37,6 @@ pub struct Workload {
     pub steps: Vec<Step>,
 }
 
-/// How a step went, when it did not succeed.
-pub type Failure = Error;
-
-/// A program at work on a simulated disk.
-pub struct Run {
-    pub probe: Arc<Probe>,
-    options: Options,
-    db: Mutex<Option<Arc<Database>>>,
-    failures: Mutex<Vec<Failure>>,
-}
-
-impl Run {
-    /// Creates the database.
-    pub fn create(disk: SimDirectory, options: Options) -> Result<Arc<Run>, Failure> {
-        let probe = Probe::new(disk, Progress { states: vec![Arc::default()], ..Progress::default() });
-        let db = Database::create_with(probe.directory(), options.clone())?;
-        probe.learn(|p| p.created = true);
-        Ok(Arc::new(Run { probe, options, db: Mutex::new(Some(Arc::new(db))), failures: Mutex::default() }))
-    }
-
-    /// The next process on a disk that an earlier one left, which knew this much.
-    pub fn resume(disk: SimDirectory, options: Options, progress: Progress) -> Arc<Run> {
-        let probe = Probe::new(disk, progress);
-        let run = Arc::new(Run { probe, options, db: Mutex::default(), failures: Mutex::default() });
-        run.open();
-        run
-    }
-
-    pub fn database(&self) -> Option<Arc<Database>> {
-        self.db.lock().unwrap().clone()
-    }
-
-    /// What failed since this was asked last.
-    pub fn take_failures(&self) -> Vec<Failure> {
-        std::mem::take(&mut *self.failures.lock().unwrap())
-    }
-
-    /// Carries out a step. Whatever fails is noted; without a handle only opening does anything.
-    pub fn step(self: &Arc<Run>, step: &Step) {
-        match step {
-            Step::Commit(ops) => self.commit(ops, Durability::Sync),
-            Step::Buffered(ops) => self.commit(ops, Durability::Buffered),
-            Step::Group(batches) => self.group(batches),
-            Step::Sync => self.with(|db| db.sync()),
-            Step::Checkpoint => self.with(|db| db.checkpoint()),
-            Step::Merge => self.merge(),
-            Step::MergeWith(steps) => {
-                let (run, steps) = (self.clone(), steps.clone());
-                self.probe.do_meanwhile(Box::new(move || steps.iter().for_each(|s| run.step(s))));
-                self.merge();
-                // A merge that failed early has not come to it.
-                self.probe.finish_meanwhile();
-            }
-            Step::Compact => self.with(|db| db.compact()),
-            Step::Pinned(steps) => {
-                let pin = self.probe.directory().try_lock(HEAD, LockMode::Shared).unwrap().expect("nobody removes files now");
-                steps.iter().for_each(|step| self.step(step));
-                drop(pin);
-            }
-            Step::Reopen => {
-                *self.db.lock().unwrap() = None;
-                self.open();
-            }
-            Step::Close => {
-                let db = self.db.lock().unwrap().take();
-                if let Some(db) = db.and_then(Arc::into_inner) {
-                    match db.close() {
-                        Ok(()) => self.probe.learn(|p| p.synced = p.acknowledged),
-                        Err(e) => self.note(e),
-                    }
-                }
-                self.open();
-            }
-        }
-        if let Some(db) = self.database()
-            && let Some(e) = db.take_background_error()
-        {
-            self.note(e);
-        }
-    }
-
-    fn note(&self, e: Failure) {
-        self.failures.lock().unwrap().push(e);
-    }
-
-    /// Acts that make everything acknowledged durable.
-    fn with(&self, act: impl FnOnce(&Database) -> triune::Result<()>) {
-        let Some(db) = self.database() else { return };
-        let before = self.probe.progress().acknowledged;
-        match act(&db) {
-            Ok(()) => self.probe.learn(|p| p.synced = p.synced.max(before)),
-            Err(e) => self.note(e),
-        }
-    }
-
-    fn merge(&self) {
-        let Some(db) = self.database() else { return };
-        if let Err(e) = db.merge() {
-            self.note(e);
-        }
-    }
-
-    /// Opens; what the database then shows is the truth from there on, whatever was unknown before.
-    pub fn open(&self) {
-        match Database::open_with(self.probe.directory(), self.options.clone()) {
-            Ok(db) => {
-                let lsn = db.snapshot().lsn().0 as usize;
-                let replayed = db.recovery().replayed_commits > 0;
-                self.probe.learn(|p| {
-                    p.states.truncate(lsn + 1);
-                    p.acknowledged = lsn;
-                    if replayed {
-                        p.synced = lsn;
-                    }
-                });
-                *self.db.lock().unwrap() = Some(Arc::new(db));
-            }
-            Err(e) => self.note(e),
-        }
-    }
-
-    fn commit(&self, ops: &[Op], durability: Durability) {
-        let Some(db) = self.database() else { return };
-        let issued = self.issue(&[ops.to_vec()]);
-        let answer = db.commit_with(batch_of(ops), durability);
-        self.settle(issued, vec![answer], &[ops.to_vec()], durability == Durability::Sync);
-    }
-
-    fn group(&self, batches: &[Vec<Op>]) {
-        let Some(db) = self.database() else { return };
-        let issued = self.issue(batches);
-        let answers = db.commit_many(batches.iter().map(|ops| batch_of(ops)).collect());
-        self.settle(issued, answers, batches, true);
-    }
-
-    /// Notes what is about to be committed; the lsn before it.
-    fn issue(&self, batches: &[Vec<Op>]) -> usize {
-        let mut before = 0;
-        self.probe.learn(|p| {
-            before = p.states.len() - 1;
-            let mut state = State::clone(&p.states[before]);
-            for ops in batches {
-                if state.apply(ops) == Some(true) {
-                    p.states.push(Arc::new(state.clone()));
-                }
-            }
-        });
-        before
-    }
-
-    /// Notes what was answered. A commit that failed for good is as if it had never been asked for.
-    fn settle(&self, before: usize, answers: Vec<triune::Result<Commit>>, batches: &[Vec<Op>], sync: bool) {
-        let mut state = State::clone(&self.probe.progress().states[before]);
-        let (mut states, mut acknowledged) = (Vec::new(), 0);
-        for (answer, ops) in answers.into_iter().zip(batches) {
-            match answer {
-                Ok(commit) => {
-                    let changed = state.apply(ops).unwrap_or_else(|| panic!("{ops:?} was committed, and the model refuses it"));
-                    if changed {
-                        states.push(Arc::new(state.clone()));
-                        acknowledged = before + states.len();
-                    }
-                    assert_eq!(commit.lsn.0 as usize, before + states.len(), "the lsn of {ops:?}");
-                }
-                Err(e) => match e.code() {
-                    ErrorCode::OutcomeUnknown => {
-                        if state.apply(ops) == Some(true) {
-                            states.push(Arc::new(state.clone()));
-                        }
-                        self.note(e);
-                    }
-                    ErrorCode::AlreadyExists | ErrorCode::NotFound => {
-                        assert_eq!(state.clone().apply(ops), None, "{ops:?} was refused ({e}), and the model takes it");
-                    }
-                    _ => self.note(e),
-                },
-            }
-        }
-        self.probe.learn(|p| {
-            // A merge with steps meanwhile settles inner commits before outer ones; commits themselves never nest.
-            p.states.truncate(before + 1);
-            p.states.extend(states);
-            p.acknowledged = p.acknowledged.max(acknowledged);
-            if sync {
-                p.synced = p.synced.max(acknowledged);
-            }
-        });
-    }
-}
-
 pub fn small() -> Options {
     Options { background: false, merge_fan_in: 2, ..Options::default() }
 }
@@ -242,7 +49,7 @@ pub fn one(id: &str, text: &str) -> Vec<triune::Document> {
     vec![document(id, text)]
 }
 
-use Step::{Buffered, Checkpoint, Close, Commit as Do, Compact, Group, Merge, MergeWith, Pinned, Reopen, Sync};
+use Step::{Backup as Copied, Buffered, Checkpoint, Close, Commit as Do, Compact, Group, Merge, MergeWith, Pinned, Reopen, Sync, Upgrade};
 
 /// Every kind of commit, alone.
 pub fn commits() -> Workload {
@@ -426,10 +233,25 @@ pub fn garbage() -> Workload {
     Workload { name: "garbage", options: small(), steps }
 }
 
+/// Backups, copied and linked, beside commits that are not synced, deletes, and a checkpoint and a compaction that take away what is being copied.
+pub fn copies() -> Workload {
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", documents("x", 3, "s"))]),
+        Checkpoint,
+        Buffered(vec![Op::Put("a", one("b0", "buffered")), Op::Delete("a", ids(&["x0"]))]),
+        Copied(false, vec![Do(vec![Op::Delete("a", ids(&["x1"]))]), Checkpoint, Buffered(vec![Op::Put("a", one("z", "later"))])]),
+        Upgrade,
+        Copied(true, vec![]),
+        Reopen,
+        Copied(false, vec![Buffered(vec![Op::Clear("a")]), Compact]),
+    ];
+    Workload { name: "copies", options: small(), steps }
+}
+
 /// All of them.
 pub fn all() -> Vec<Workload> {
     let first = [commits(), groups(), buffered(), oversize(), rotation(), checkpoints()];
-    first.into_iter().chain([merges(), garbage(), closes(), recoveries(), compactions(), mixed()]).collect()
+    first.into_iter().chain([merges(), garbage(), closes(), recoveries(), compactions(), copies(), mixed()]).collect()
 }
 
 /// The least that has a commit, a buffered one and a recovery: small enough for every history of it.

@@ -1,4 +1,4 @@
-//! The table of public reports in `docs/fault-model.md`: every report has a line, and every test that a line names exists.
+//! The tables of public reports in `docs/fault-model.md` and `docs/testing.md`: every report has a line, and every test that a line names exists.
 
 use crate::source::files;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use std::path::Path;
 const REPORTS: usize = 30;
 
 /// The rows under the heading, as cells.
-fn rows(page: &str) -> Vec<Vec<String>> {
-    let after = page.split("\n## Public reports\n").nth(1).expect("the page has the section");
+fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let after = page.split(&format!("\n## {heading}\n")).nth(1).expect("the page has the section");
     let section = after.split("\n## ").next().unwrap_or(after);
     let rows = section.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
     rows.skip(1).map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_string()).collect()).collect()
@@ -23,7 +23,7 @@ fn tests_in(cell: &str) -> Vec<&str> {
 
 /// What is wrong with the table.
 fn complaints(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
-    let rows = rows(page);
+    let rows = rows(page, "Public reports");
     let mut found = Vec::new();
     for number in 1..=REPORTS {
         if !rows.iter().any(|row| row[0] == number.to_string()) {
@@ -61,6 +61,17 @@ fn every_public_report_ends_in_a_test_or_a_reason() {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fault-model.md")).unwrap();
     let found = complaints(&page, &tests());
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_public_report_of_a_vector_index_names_tests_that_there_are() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/testing.md")).unwrap();
+    let (rows, tests) = (rows(&page, "Public reports of vector indexes"), tests());
+    assert!(rows.len() >= 12, "{} lines", rows.len());
+    for row in rows {
+        let named = tests_in(&row[2]);
+        assert!(!named.is_empty() && named.iter().all(|name| tests.contains(*name)), "{row:?}");
+    }
 }
 
 #[test]

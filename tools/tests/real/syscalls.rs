@@ -18,7 +18,7 @@ use triune::Database;
 /// Calls that fail in every manner, and what they may answer. Patterns, because not every machine has each call of a family.
 const CALLS: [(&str, &[&str]); 8] = [
     ("fdatasync", &["error=EIO", "error=ENOSPC", "signal=KILL"]),
-    ("fsync", &["error=EIO", "signal=KILL"]),
+    ("fsync", &["error=EIO", "error=ENOSPC", "signal=KILL"]),
     ("pwrite64", &["error=EIO", "error=ENOSPC", "signal=KILL"]),
     ("write", &["error=EIO", "error=ENOSPC", "signal=KILL"]),
     ("openat", &["error=EIO", "error=ENOSPC", "signal=KILL"]),

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{bytes_of, durable_file};
-use crate::io::Directory;
 use crate::io::sim::{Chooser, CrashMode, Exhaustive, FromBytes, Seeded, SimDirectory};
+use crate::io::{Directory, File};
 
 fn hashes(images: impl Iterator<Item = SimDirectory>) -> Vec<u64> {
     images.map(|image| image.image_hash()).collect()
@@ -264,6 +264,43 @@ fn was_cut(image: &SimDirectory, disk: &SimDirectory) -> bool {
         let len = bytes_of(image, name).len();
         len.is_multiple_of(512) && len < bytes_of(disk, name).len()
     })
+}
+
+#[test]
+fn the_hash_of_a_state_tells_what_is_pending_and_in_which_order() {
+    let made = |act: &dyn Fn(&SimDirectory, &dyn File)| {
+        let disk = SimDirectory::new();
+        let file = durable_file(&disk, "a", &[9; 1500]);
+        act(&disk, &*file);
+        disk
+    };
+    let write = |file: &dyn File, sector: u64, byte: u8| file.write_all_at(sector * 512, &[byte; 512]).expect("written");
+    let both = made(&|_, file| [0, 1].into_iter().for_each(|n| write(file, n, 1)));
+    let backwards = made(&|_, file| [1, 0].into_iter().for_each(|n| write(file, n, 1)));
+    let synced = made(&|_, file| {
+        [0, 1].into_iter().for_each(|n| write(file, n, 1));
+        file.sync().expect("synced");
+    });
+    let over = made(&|_, file| [2, 1].into_iter().for_each(|byte| [0, 1].into_iter().for_each(|n| write(file, n, byte))));
+    let all = [&both, &backwards, &synced, &over];
+    assert!(all.iter().all(|disk| disk.image_hash() == both.image_hash()), "they show the same");
+    let states: BTreeSet<u64> = all.iter().map(|disk| disk.state_hash()).collect();
+    assert_eq!(states.len(), all.len());
+
+    // A name is pending too, until the directory is synced, and so is its removal.
+    let named = made(&|disk, _| drop(disk.create_new("b").expect("created")));
+    let before = named.state_hash();
+    named.sync().expect("synced");
+    assert_ne!(named.state_hash(), before);
+    let removed = made(&|disk, _| disk.unlink("a").expect("removed"));
+    assert_ne!(removed.state_hash(), SimDirectory::new().state_hash());
+    assert_eq!(removed.image_hash(), SimDirectory::new().image_hash());
+
+    // What led to a state does not count: nothing is pending after a sync, nor on what a power cut leaves.
+    assert_eq!(synced.state_hash(), made(&|disk, _| disk.write_file("a", bytes_of(&synced, "a"))).state_hash());
+    assert_eq!(synced.state_hash(), synced.survivors_none().state_hash());
+    assert_eq!(both.state_hash(), both.after_kill().state_hash());
+    assert_ne!(both.state_hash(), both.survivors_all().state_hash());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::{BLOCK, CodeQuery, CodeRows, Kernels, meta};
 use std::arch::x86_64::{
     __m256, __m256i, _MM_HINT_T0, _mm_add_epi32, _mm_add_ps, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_hadd_epi32, _mm_hadd_ps, _mm_prefetch,
-    _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_extractf128_ps,
+    _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_cmpgt_epi32, _mm256_maskload_ps, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_extractf128_ps,
     _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_hadd_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16,
     _mm256_set1_epi16, _mm256_setzero_ps, _mm256_setzero_si256,
 };
@@ -144,14 +144,37 @@ fn float_dots<const N: usize>(query: &[f32], rows: [&[f32]; N]) -> [f32; N] {
             sum[1] = _mm256_fmadd_ps(q1, load(&x[8..]), sum[1]);
         }
     }
-    let done = query.len() - rest.len();
-    std::array::from_fn(|n| {
-        let sum = _mm256_add_ps(sums[n][0], sums[n][1]);
+    let mut done = query.len() - rest.len();
+    if let Some(q) = rest.get(..8) {
+        let q = load(q);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            sum[0] = _mm256_fmadd_ps(q, load(&row[done..done + 8]), sum[0]);
+        }
+        done += 8;
+    }
+    if done < query.len() {
+        let q = load_tail(&query[done..]);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            sum[1] = _mm256_fmadd_ps(q, load_tail(&row[done..]), sum[1]);
+        }
+    }
+    sums.map(|sum| {
+        let sum = _mm256_add_ps(sum[0], sum[1]);
         let half = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
         let quarter = _mm_hadd_ps(half, half);
-        let whole = _mm_cvtss_f32(_mm_hadd_ps(quarter, quarter));
-        whole + rest.iter().zip(&rows[n][done..]).map(|(q, x)| q * x).sum::<f32>()
+        _mm_cvtss_f32(_mm_hadd_ps(quarter, quarter))
     })
+}
+
+/// Fewer than eight components, and zeros.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_tail(few: &[f32]) -> __m256 {
+    debug_assert!(few.len() < 8);
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(few.len() as i32), lanes);
+    // SAFETY: only the lanes below the slice's length are loaded.
+    unsafe { _mm256_maskload_ps(few.as_ptr(), mask) }
 }
 
 #[inline]

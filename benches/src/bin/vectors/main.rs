@@ -1,0 +1,96 @@
+//! Vector search through the public API of a database, beside its peers, taking turns in one run: one query at a time, on one thread.
+//!
+//! `cargo run --release -p triune-benches --bin vectors -- --data FOLDER [--python PYTHON --peers benches/peers/ann.py]`: FOLDER holds
+//! `base.npy`, `queries.npy` and `truth.npy`, vectors of length 1. What is printed: how long building took; queries a second at a recall@10 of .95
+//! and .99, interpolated between the widths on both sides of it, medians of the rounds, and their ratio to each peer's best; the same with
+//! the segments that loading leaves, with a tenth deleted, with the graph bare in memory; filters of every share, beside the scan of what
+//! they admit; bytes. `--keep` keeps databases and the peers' indexes for the next run.
+
+#![allow(clippy::print_stdout, reason = "a measuring program prints what it measured")]
+
+mod bare;
+mod curve;
+mod filters;
+mod ours;
+mod peers;
+
+use clap::Parser;
+use curve::{Curve, Side};
+use ours::Ours;
+use peers::Peer;
+use std::path::PathBuf;
+use triune_benches::Failure;
+use triune_benches::neighbours::Neighbours;
+
+#[derive(Parser)]
+struct Arguments {
+    /// Folder with base.npy, queries.npy and truth.npy.
+    #[arg(long)]
+    data: PathBuf,
+    /// Python with the peers installed.
+    #[arg(long)]
+    python: Option<PathBuf>,
+    /// The peers' program, benches/peers/ann.py.
+    #[arg(long, default_value = "benches/peers/ann.py")]
+    peers: PathBuf,
+    #[arg(long, value_delimiter = ',', default_value = "hnswlib,faiss,usearch")]
+    engines: Vec<String>,
+    /// Links of a vector, on both sides.
+    #[arg(long, value_delimiter = ',', default_value = "16,32")]
+    ms: Vec<u16>,
+    #[arg(long, default_value_t = 200)]
+    efc: u32,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Where databases and indexes stay.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`.
+    #[arg(long, value_delimiter = ',', default_value = "peers,load,dead,bare,pinned,filters")]
+    parts: Vec<String>,
+}
+
+fn main() -> Result<(), Failure> {
+    let a = Arguments::parse();
+    let data = Neighbours::read(&a.data)?;
+    let scratch = tempfile::tempdir()?;
+    let folder = a.keep.clone().unwrap_or_else(|| scratch.path().to_path_buf());
+    std::fs::create_dir_all(&folder)?;
+    println!("{} vectors of {} components, {} queries", data.points(), data.dimension, data.queries.len());
+    let wants = |part: &str| a.parts.iter().any(|p| p == part);
+    let mut sides: Vec<Box<dyn Side + '_>> = Vec::new();
+    for &m in &a.ms {
+        let path = folder.join(format!("m{m}.triune"));
+        if wants("load") {
+            sides.push(Box::new(Ours::loaded(&data, &folder.join(format!("m{m}-loaded.triune")), m, a.efc)?));
+            sides.push(Box::new(Ours::settled(&data, &folder.join(format!("m{m}-settled.triune")), m, a.efc)?));
+        }
+        sides.push(Box::new(Ours::compacted(&data, &path, m, a.efc)?));
+        if wants("pinned") {
+            sides.push(Box::new(Ours::pinned(&data, &path, m)?));
+        }
+        if wants("dead") {
+            sides.push(Box::new(Ours::with_dead(&data, &path, m)?));
+        }
+    }
+    if wants("bare") {
+        for &m in &a.ms {
+            sides.push(Box::new(bare::Bare::build(&data, usize::from(m), a.efc as usize)));
+        }
+    }
+    if let Some(python) = a.python.as_ref().filter(|_| wants("peers")) {
+        for engine in &a.engines {
+            for &m in &a.ms {
+                let keep = a.keep.as_ref().map(|keep| keep.join(format!("{engine}-m{m}.index")));
+                sides.push(Box::new(Peer::start(python, &a.peers, &a.data, engine, m, a.efc, keep.as_deref())?));
+            }
+        }
+    }
+    let curves = curve::measure(&mut sides, a.rounds)?;
+    Curve::print(&curves);
+    drop(sides);
+    if wants("filters") {
+        filters::measure(&data, &folder.join("filters.triune"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Every implementation against plain Rust, and against simsimd.
+
+use super::*;
+use crate::vector::kernel::dot;
+use simsimd::SpatialSimilarity;
+
+/// Bytes that look random, the same at every run.
+fn noise(count: usize) -> impl Iterator<Item = u32> {
+    (0..count as u32).map(|i| (i + 1).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(40_503) >> 8)
+}
+
+#[test]
+fn every_processor_gives_the_distances_of_plain_rust() {
+    for dimension in [1usize, 31, 32, 33, 100, 384, 1_000] {
+        let padded = dimension.next_multiple_of(BLOCK);
+        let stride = (padded + META_BYTES).next_multiple_of(ROW_ALIGN);
+        let mut bytes: Vec<u8> = noise(stride * 9).map(|n| (n % 128) as u8).collect();
+        bytes.chunks_exact_mut(stride).for_each(|row| set_meta(row, 0.5, -1.25));
+        let mut query = CodeQuery { bytes: noise(dimension).map(|n| (n % 255) as u8 as i8).collect(), ..CodeQuery::default() };
+        query.bytes.iter_mut().for_each(|b| *b = (*b).max(-127));
+        query.bytes.resize(padded, 0);
+        (query.factor, query.offset, query.base) = (-0.25, 77, 3.0);
+        let rows = CodeRows { bytes: &bytes, stride };
+        let points = [0, 8, 3, 3, 7, 1, 2];
+        let (mut fast, mut plain) = ([0.0; 7], [0.0; 7]);
+        code_distances(&query, rows, &points, &mut fast);
+        (portable::KERNELS.codes)(&query, rows, &points, &mut plain);
+        assert_eq!(fast, plain, "{dimension} codes: sums of integers are exact");
+        let floats: Vec<f32> = noise(dimension * 9).map(|n| (n % 2_001) as f32 / 1_000.0 - 1.0).collect();
+        negative_dots(&floats[..dimension], &floats, &points, &mut fast);
+        (portable::KERNELS.floats)(&floats[..dimension], &floats, &points, &mut plain);
+        let error = 4.0 * f32::EPSILON * dimension as f32;
+        assert!(fast.iter().zip(&plain).all(|(a, b)| (a - b).abs() <= error), "{dimension}: {fast:?}, {plain:?}");
+    }
+}
+
+/// Dimensions at and around every width of a register or a block, and what lies between.
+fn dimensions() -> impl Iterator<Item = usize> {
+    (1..=130).chain([255, 256, 257, 383, 384, 385, 511, 767, 768, 1_000, 1_536, 2_047, 3_072, 4_095, 4_096])
+}
+
+/// Rows of codes of which the first byte lies at any address.
+fn distances_at(shift: usize, query: &CodeQuery, row: &[u8]) -> [f32; 5] {
+    let mut bytes = vec![0; shift];
+    (0..5).for_each(|_| bytes.extend_from_slice(row));
+    let mut out = [0.0; 5];
+    code_distances(query, CodeRows { bytes: &bytes[shift..], stride: row.len() }, &[0, 4, 1, 3, 2], &mut out);
+    out
+}
+
+#[test]
+fn sums_of_codes_are_exact_at_the_extremes_and_at_any_address() {
+    let signs: [fn(usize) -> i8; 4] = [|_| 127, |_| -127, |i| if i % 2 == 0 { 127 } else { -127 }, |i| (i * 37 % 255) as u8 as i8];
+    for dimension in dimensions().chain([33_000]) {
+        let padded = dimension.next_multiple_of(BLOCK);
+        for (sign, code) in signs.into_iter().zip([127u8, 127, 127, 101]) {
+            let mut row = vec![code; (padded + META_BYTES).next_multiple_of(ROW_ALIGN)];
+            row[dimension..].fill(0);
+            set_meta(&mut row, 1.0, 0.0);
+            let mut bytes: Vec<i8> = (0..dimension).map(|i| sign(i).max(-127)).collect();
+            let codes: Vec<i8> = row[..dimension].iter().map(|&c| c as i8).collect();
+            let sum: i64 = bytes.iter().zip(&codes).map(|(b, c)| i64::from(*b) * i64::from(*c)).sum();
+            assert_eq!(i8::dot(&bytes, &codes), Some(sum as f64), "simsimd, {dimension} codes");
+            bytes.resize(padded, 0);
+            let query = CodeQuery { bytes, factor: 1.0, offset: 0, base: 0.0 };
+            for shift in [0, 1, 31] {
+                assert_eq!(distances_at(shift, &query, &row), [sum as f32; 5], "{dimension} codes at {shift}");
+            }
+        }
+    }
+}
+
+#[test]
+fn inner_products_are_within_four_ulp_times_the_root_of_the_dimension() {
+    let values: [fn(u32) -> f32; 4] = [
+        |n| (n % 2_001) as f32 / 1_000.0 - 1.0,
+        |n| if n % 2 == 0 { 1e17 } else { -1e17 },
+        |n| 1e-18 * ((n % 7) as f32 - 3.0),
+        |n| if n % 5 == 0 { 1e6 } else { (n % 3) as f32 * 1e-3 },
+    ];
+    for dimension in dimensions() {
+        for (value, shift) in values.into_iter().zip([0, 1, 3, 7]) {
+            let floats: Vec<f32> = noise(dimension * 6 + shift).map(value).collect();
+            let (query, rows) = floats[shift..].split_at(dimension);
+            let (mut fast, mut plain) = ([0.0; 5], [0.0; 5]);
+            negative_dots(query, rows, &[0, 4, 2, 2, 1], &mut fast);
+            (portable::KERNELS.floats)(query, rows, &[0, 4, 2, 2, 1], &mut plain);
+            for ((&fast, &plain), row) in fast.iter().zip(&plain).zip([0, 4, 2, 2, 1]) {
+                let row = &rows[row * dimension..][..dimension];
+                let ulps = 4.0 * f64::from(f32::EPSILON) * (dimension as f64).sqrt();
+                let most = ulps * (dot(query, query) * dot(row, row)).sqrt();
+                let exact = -dot(query, row);
+                for (name, found) in [("fast", f64::from(fast)), ("plain", f64::from(plain)), ("simsimd", -f32::dot(query, row).unwrap())] {
+                    assert!((found - exact).abs() <= most, "{name}, {dimension} components at {shift}: {found}, {exact}, at most {most} apart");
+                }
+            }
+        }
+    }
+}
