@@ -112,16 +112,20 @@ impl Searcher {
             }
         };
         walked.failure()?;
-        // A restricted walk that came short of what there is, or took too long over it, has not answered.
-        let short = self.candidates.len() < k && !matches!(plan, Plan::Walk { .. });
-        if !whole || short {
+        // A walk that came short of what there is, or took too long over it, has not answered: some rows were not admitted, or links lead nowhere.
+        if !whole || self.candidates.len() < k {
             return Ok(Found::Scan);
         }
         self.candidates.truncate(scored(k));
+        for candidate in &mut self.candidates {
+            *candidate = graph.position(*candidate)?;
+        }
         // In the order in which they lie.
         self.candidates.sort_unstable();
-        for &node in &self.candidates {
-            let position = graph.position(node)?;
+        if let Some(twice) = self.candidates.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(graph.at_position_twice(twice[0]));
+        }
+        for &position in &self.candidates {
             let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
             sink(vectors.row_at(position)?, score);
         }
