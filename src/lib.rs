@@ -63,20 +63,23 @@ pub mod inspect;
 pub mod io;
 pub mod maintenance;
 pub mod options;
+pub mod progress;
 pub mod ranking;
 pub mod retrieval;
 rooms! { docstore format graph manifest memtable metadata segment text tombstones unicode vector wal }
 
 pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
-pub use engine::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
-pub use engine::{Collection, CollectionStats, Commit, Database, Outcome, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
+pub use engine::{BackgroundError, BuildReport, Builder, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
+pub use engine::{Collection, CollectionStats, Commit, Database, Nearest, Outcome, RecallAudit, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;
 pub use graph::{EntityView, Neighbour};
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
+pub use progress::{Observer, Progress};
 pub use options::{AnalyzerKind, Durability, Effort, ExtractorKind, Hnsw, IoMode, Metric, Options, Quantisation, Schema, Scorer, limits};
-pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult};
+pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult, VectorSearch};
 pub use text::Analyzer;
+pub use vector::VectorBytes;
 
 /// The entities that an extractor finds in a text: each spelling with its number of mentions, in order of first appearance.
 ///

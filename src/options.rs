@@ -1,6 +1,7 @@
 //! How a database and its collections behave, and every limit, with unit and default.
 
 use crate::error::{Error, Result};
+use crate::progress::{Observer, Progress};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -76,6 +77,8 @@ pub struct Options {
     pub merge_fan_in: usize,
     /// Threads that build a vector graph. 0 stands for as many as there are cores. The graph is the same with any number. Default: 0.
     pub build_threads: usize,
+    /// Who is told how far merges, compactions, rebuilds and builders have come. Default: nobody.
+    pub observer: Option<Observer>,
     /// Sizes at which a commit takes another path. For tests; what is written stays the same format.
     #[doc(hidden)]
     pub thresholds: Thresholds,
@@ -100,6 +103,15 @@ impl Default for Thresholds {
     }
 }
 
+impl Options {
+    /// Tells the observer, if there is one.
+    pub(crate) fn tell(&self, progress: Progress) {
+        if let Some(observer) = &self.observer {
+            observer.tell(progress);
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -110,6 +122,7 @@ impl Default for Options {
             background: true,
             merge_fan_in: 8,
             build_threads: 0,
+            observer: None,
             thresholds: Thresholds::default(),
         }
     }

@@ -136,14 +136,6 @@ impl Background {
         std::thread::current().name() == Some(THREAD_NAME)
     }
 
-    /// Ends a long merge when the handle is closing.
-    pub(crate) fn check_stop(&self) -> Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted("the database is closing; the merge was given up and nothing changed".into()));
-        }
-        Ok(())
-    }
-
     /// Stops the thread and waits for it.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);

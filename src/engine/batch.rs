@@ -252,23 +252,7 @@ fn claim(mut document: Document, source: Option<&str>) -> Result<Document> {
 impl Prepared {
     /// Checks the document, finds its source and cuts its text. See [`Prepared::under`] for what it does not refuse yet.
     pub(crate) fn new(document: Document, schema: &Schema, time_ms: u64) -> Result<Prepared> {
-        document.validate()?;
-        let found = source_of(&document.id, document.source.as_deref(), document.metadata.as_ref(), &schema.source_key);
-        let (source, source_given, refusal) = match found {
-            Ok((source, source_given)) => (source, source_given, None),
-            Err(e) => (document.source.clone(), document.source.is_some(), Some(e)),
-        };
-        let document = StoredDocument {
-            id: document.id.into(),
-            text: document.text.into(),
-            metadata: document.metadata,
-            vector: document.vector.map(Into::into),
-            source: source.map(Into::into),
-            source_given,
-            time_ms,
-            entities: document.entities,
-            relations: document.relations,
-        };
+        let (document, refusal) = stored(document, schema, time_ms)?;
         Ok(Prepared {
             analysis: Analysis::of(schema.derivation(), &document),
             document: Arc::new(document),
@@ -284,6 +268,28 @@ impl Prepared {
         let mut prepared = if fits { self } else { Prepared::new(self.document.to_document(), schema, self.document.time_ms)? };
         prepared.refusal.take().map_or(Ok(prepared), Err)
     }
+}
+
+/// A document as it is stored, checked; and why a collection of that source key does not take it, if it does not.
+pub(super) fn stored(document: Document, schema: &Schema, time_ms: u64) -> Result<(StoredDocument, Option<Error>)> {
+    document.validate()?;
+    let found = source_of(&document.id, document.source.as_deref(), document.metadata.as_ref(), &schema.source_key);
+    let (source, source_given, refusal) = match found {
+        Ok((source, source_given)) => (source, source_given, None),
+        Err(e) => (document.source.clone(), document.source.is_some(), Some(e)),
+    };
+    let document = StoredDocument {
+        id: document.id.into(),
+        text: document.text.into(),
+        metadata: document.metadata,
+        vector: document.vector.map(Into::into),
+        source: source.map(Into::into),
+        source_given,
+        time_ms,
+        entities: document.entities,
+        relations: document.relations,
+    };
+    Ok((document, refusal))
 }
 
 /// The source of a document, and whether it was given top-level: that wins; else the string under the source key; else none. Both present

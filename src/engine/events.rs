@@ -92,6 +92,11 @@ pub(crate) fn merged(collections: usize, segments: usize, rows: u64, bytes: u64,
     info!(collections, segments, rows, bytes, elapsed_us = timer.us(), "merged");
 }
 
+/// A database was built out of documents.
+pub(crate) fn built(documents: u64, segments: u64, bytes: u64, timer: Timer) {
+    info!(documents, segments, bytes, elapsed_us = timer.us(), "built");
+}
+
 /// The graph over the vectors of a segment was built, of as many graphs as `reused`.
 pub(crate) fn graph_built(vectors: u32, reused: usize, threads: usize, timer: Timer) {
     info!(vectors, reused, threads, elapsed_us = timer.us(), "vector graph built");

@@ -1,11 +1,11 @@
 //! The vector graph of a segment that is being written: for a merge of what its inputs had, else anew.
 
-use super::core::Core;
-use super::merge::Plan;
+use super::merge::{Plan, Workshop};
 use crate::error::Result;
 use crate::format::manifest::SegmentEntry;
 use crate::format::vector_graph::NO_LINK;
 use crate::options::{Options, Schema};
+use crate::progress::Progress;
 use crate::segment::SegmentWriter;
 use crate::text::DROPPED;
 use crate::vector::hnsw::images::Vectors;
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 struct Merged<'a> {
     plan: &'a Plan,
     row_maps: &'a [Vec<u32>],
-    core: &'a Core,
+    shop: Workshop<'a>,
 }
 
 impl Vectors for Merged<'_> {
@@ -25,7 +25,7 @@ impl Vectors for Merged<'_> {
         for (input, map) in self.plan.inputs.iter().zip(self.row_maps) {
             let Some(vectors) = &input.rooms()?.vectors else { continue };
             vectors.for_each(|row, vector| if lives(map, row) { sink(vector) } else { Ok(()) })?;
-            self.core.background.check_stop()?;
+            self.shop.check_stop()?;
         }
         Ok(())
     }
@@ -55,9 +55,9 @@ pub(super) fn wanted(options: &Options, vectors: u64) -> bool {
 }
 
 /// Writes the graph of a merged segment, when it is to have one.
-pub(super) fn write_merged(core: &Core, out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], entry: &SegmentEntry) -> Result<()> {
+pub(super) fn write_merged(shop: Workshop<'_>, out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], entry: &SegmentEntry) -> Result<()> {
     let schema = &plan.info.schema;
-    let Some(dimension) = schema.dimension.filter(|_| wanted(&core.options, entry.vectors)) else { return Ok(()) };
+    let Some(dimension) = schema.dimension.filter(|_| wanted(shop.options, entry.vectors)) else { return Ok(()) };
     let (mut old, mut found_before, mut next) = (Vec::new(), f64::INFINITY, 0u32);
     for (input, map) in plan.inputs.iter().zip(row_maps) {
         let Some(vectors) = &input.rooms()?.vectors else { continue };
@@ -75,12 +75,11 @@ pub(super) fn write_merged(core: &Core, out: &mut SegmentWriter, plan: &Plan, ro
         old.push((sealed, to_new));
     }
     let count = entry.vectors as u32;
-    let threads = threads(&core.options, core.background.is_own_thread());
-    let stop = core.background.stop_flag();
+    let threads = threads(shop.options, shop.in_background);
     let found_before = if old.is_empty() { 0.0 } else { found_before };
-    let options = GraphOptions { metric: schema.metric, dimension, count, hnsw: schema.hnsw, threads, stop, old, found_before };
+    let options = GraphOptions { metric: schema.metric, dimension, count, hnsw: schema.hnsw, threads, stop: shop.stop, old, found_before };
     let timer = super::events::Timer::start();
-    write_graph(out, &Merged { plan, row_maps, core }, &options, &mut |_| {})?;
+    write_graph(out, &Merged { plan, row_maps, shop }, &options, &mut told(shop.options, count))?;
     super::events::graph_built(count, options.old.len(), threads, timer);
     Ok(())
 }
@@ -100,11 +99,16 @@ pub(super) fn write_anew(options: &Options, out: &mut SegmentWriter, vectors: &V
         old: Vec::new(),
         found_before: 0.0,
     };
-    write_graph(out, &Stored(vectors), &graph, &mut |_| {})
+    write_graph(out, &Stored(vectors), &graph, &mut told(options, vectors.count()))
+}
+
+/// Tells the observer how many vectors of `count` are in the graph.
+fn told(options: &Options, count: u32) -> impl FnMut(usize) + '_ {
+    move |done| options.tell(Progress::Linked { done: done as u64, of: u64::from(count) })
 }
 
 /// Threads that build: as many as there are cores when someone waits for it, half of them in the background.
-fn threads(options: &Options, in_background: bool) -> usize {
+pub(super) fn threads(options: &Options, in_background: bool) -> usize {
     if options.build_threads > 0 {
         return options.build_threads;
     }

@@ -24,6 +24,9 @@ pub struct Health {
     pub merges: MergeBacklog,
     /// About how many bytes committed documents take in memory, those that wait for their flush included.
     pub memtable_bytes: u64,
+    /// Bytes of links and codes of vector graphs that were copied into memory of their own, which [`crate::options::IoMode::Pinned`] does when
+    /// they are first searched.
+    pub pinned_graph_bytes: u64,
     /// Full memtables that wait for their flush.
     pub waiting_flushes: u64,
     /// Bytes of the log that were written and not synced: what a power cut may take, with a durability other than `Sync`.
@@ -163,6 +166,7 @@ impl Core {
             garbage: WaitingGarbage { files, bytes: garbage_bytes, delayed_by_reader: self.files.is_delayed() },
             merges: MergeBacklog { segments, bytes },
             memtable_bytes: version.memtables().map(|m| m.bytes() as u64).sum(),
+            pinned_graph_bytes: version.segments().map(|s| s.pinned_bytes()).sum(),
             waiting_flushes: version.frozen.len() as u64,
             unsynced_bytes,
             background_error: self.background.last_failure(),

@@ -9,17 +9,21 @@ use super::buried::Tombstones;
 use super::checkpoint::same_place;
 use super::core::Core;
 use super::events::{self, Timer};
+use super::files::Files;
 use super::rewrite::{Rewriter, Rewritten};
 use super::segments::SegmentHandle;
 use super::version::{CollectionInfo, CollectionSegments};
 use crate::error::{Error, Result};
 use crate::format::manifest::{CollectionEntry, Manifest};
 use crate::format::sabotage::{Rule, breaks};
-use crate::ids::{Generation, Incarnation, Lsn};
+use crate::ids::{Generation, Incarnation, Lsn, Uuid};
+use crate::io::Directory;
 use crate::memtable::deaths::ALIVE;
+use crate::options::Options;
 use crate::text::DROPPED;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is to be merged.
 #[derive(Debug, Clone)]
@@ -30,6 +34,29 @@ pub(crate) struct Plan {
     pub(crate) inputs: Vec<Arc<SegmentHandle>>,
     /// Rows that died by this lsn are dropped.
     pub(crate) lsn: Lsn,
+}
+
+/// Where segments are rewritten, for whom, and what cuts it short: of a handle, or of a database that is being made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Workshop<'a> {
+    pub(crate) dir: &'a dyn Directory,
+    pub(crate) files: &'a Files,
+    pub(crate) database: Uuid,
+    pub(crate) options: &'a Options,
+    /// Whether nobody waits for it.
+    pub(crate) in_background: bool,
+    /// Set when the work is to be given up.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Workshop<'_> {
+    /// Ends the work when it is to be given up.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted("merging was given up, since the database is closing or somebody asked for it; nothing changed".into()));
+        }
+        Ok(())
+    }
 }
 
 /// What became of a pass.
@@ -50,7 +77,7 @@ impl Core {
             self.writable(&w)?;
             self.settle(&mut w)?;
         }
-        let mut rewriter = Rewriter::new(self);
+        let mut rewriter = Rewriter::new(self.workshop());
         let result = self.rewrite_and_publish(plans, &mut rewriter);
         let named = match &result {
             Ok(passed) => passed.merged > 0,
@@ -62,6 +89,17 @@ impl Core {
             rewriter.into_file().into_iter().for_each(|file| self.files.discard(file));
         }
         result
+    }
+
+    fn workshop(&self) -> Workshop<'_> {
+        Workshop {
+            dir: self.dir.as_ref(),
+            files: &self.files,
+            database: self.database,
+            options: &self.options,
+            in_background: self.background.is_own_thread(),
+            stop: self.background.stop_flag(),
+        }
     }
 
     fn rewrite_and_publish(&self, plans: &[Plan], rewriter: &mut Rewriter<'_>) -> Result<Passed> {

@@ -12,17 +12,19 @@
 //! | `batch.rs` `resolve.rs` `patch.rs` | from what is asked to what is done |
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
-//! | `search.rs` `frequencies.rs` | one retriever over all parts |
+//! | `search.rs` `frequencies.rs` `audit.rs` | one retriever over all parts, and how much it finds |
 //! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
-//! | `unfinished.rs` `restore.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
+//! | `unfinished.rs` `restore.rs` `builder.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
 //! | `rebuild.rs` | derived sections anew |
 //! | `verify.rs` | whether what a state names stands in its files |
 //! | `health.rs` `events.rs` | what an operator asks, and what `tracing` is told |
 
+mod audit;
 mod background;
 pub(crate) mod backup;
 mod batch;
+mod builder;
 mod buried;
 mod checkpoint;
 mod commit;
@@ -57,13 +59,16 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+pub use audit::RecallAudit;
 pub use backup::BackupReport;
 pub use batch::WriteBatch;
+pub use builder::{BuildReport, Builder};
 pub use commit::Commit;
 pub use health::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use open::RecoveryReport;
 pub use rebuild::RebuildReport;
 pub use resolve::Outcome;
+pub use search::Nearest;
 pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 
 use crate::document::{Document, Patch};
@@ -444,13 +449,18 @@ impl Core {
     }
 
     fn bytes_on_disk(&self) -> Result<u64> {
-        let names = self.dir.list().map_err(|e| Error::io("listing the database directory", e))?;
-        let length = |name: &String| match self.dir.open(name).and_then(|f| f.len()) {
-            Ok(len) => Ok(len),
-            // A file that went meanwhile takes no room.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(0),
-            Err(e) => Err(Error::io(format!("reading the length of {name}"), e)),
-        };
-        names.iter().map(length).sum()
+        bytes_of(self.dir.as_ref())
     }
+}
+
+/// Bytes of all files of a directory.
+fn bytes_of(dir: &dyn Directory) -> Result<u64> {
+    let names = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    let length = |name: &String| match dir.open(name).and_then(|f| f.len()) {
+        Ok(len) => Ok(len),
+        // A file that went meanwhile takes no room.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(e) => Err(Error::io(format!("reading the length of {name}"), e)),
+    };
+    names.iter().map(length).sum()
 }

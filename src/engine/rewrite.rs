@@ -1,20 +1,23 @@
 //! Writes the live rows of a merge's inputs into one segment, reads it back, and holds it against them, document by document.
 
-use super::core::Core;
 use super::files::NewFile;
 use super::flush::{DerivedBuilder, fill, new_entry};
 use super::graphs;
-use super::merge::Plan;
+use super::merge::{Plan, Workshop};
 use super::segments::{SegmentFile, SegmentHandle};
 use crate::docstore::{RowsBuilder, content_hash};
 use crate::error::{Error, Result};
 use crate::format::manifest::SegmentEntry;
 use crate::ids::Lsn;
 use crate::io::names::FileName;
+use crate::progress::Progress;
 use crate::segment::SegmentWriter;
 use crate::text::{Analyzer, DROPPED, TextReader, merge_text};
 use crate::vector::VectorsBuilder;
 use std::sync::Arc;
+
+/// So many rows are written between two reports of progress.
+const TOLD_ROWS: u32 = 4096;
 
 /// What a plan's inputs became.
 pub(crate) struct Rewritten {
@@ -27,7 +30,7 @@ pub(crate) struct Rewritten {
 
 /// Writes one segment after another into the file of a pass, which is made when the first row is to be written.
 pub(crate) struct Rewriter<'a> {
-    core: &'a Core,
+    shop: Workshop<'a>,
     file: Option<NewFile>,
     /// Segments in the file, and where the last one ends.
     segments: u32,
@@ -36,8 +39,8 @@ pub(crate) struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    pub(crate) fn new(core: &'a Core) -> Rewriter<'a> {
-        Rewriter { core, file: None, segments: 0, end: 0, written: Vec::new() }
+    pub(crate) fn new(shop: Workshop<'a>) -> Rewriter<'a> {
+        Rewriter { shop, file: None, segments: 0, end: 0, written: Vec::new() }
     }
 
     /// Writes the live rows of a plan's inputs. After an error the next plan's segment takes the same place.
@@ -61,10 +64,10 @@ impl<'a> Rewriter<'a> {
         }
         let file = match &self.file {
             Some(file) => file,
-            None => self.file.insert(self.core.files.create(FileName::Segments)?),
+            None => self.file.insert(self.shop.files.create(FileName::Segments)?),
         };
-        let mut out = SegmentWriter::new(file.handle().clone(), file.name(), self.core.database, file.number(), self.segments, self.end);
-        let mut entry = fill_segment(self.core, &mut out, plan, &row_maps, next)?;
+        let mut out = SegmentWriter::new(file.handle().clone(), file.name(), self.shop.database, file.number(), self.segments, self.end);
+        let mut entry = fill_segment(self.shop, &mut out, plan, &row_maps, next)?;
         fill(&mut entry, file.number(), out.finish()?);
         self.segments += 1;
         self.end = (entry.offset + entry.length).next_multiple_of(4096);
@@ -81,7 +84,7 @@ impl<'a> Rewriter<'a> {
                 let end = last.map_or(0, |e| e.offset + e.length);
                 file.handle().set_len(end).map_err(|e| Error::io(format!("cutting {}", file.name()), e))?;
                 file.sync()?;
-                Some(SegmentFile::open(self.core.dir.as_ref(), file.number(), self.core.options.io_mode)?)
+                Some(SegmentFile::open(self.shop.dir, file.number(), self.shop.options.io_mode)?)
             }
             _ => None,
         };
@@ -89,7 +92,7 @@ impl<'a> Rewriter<'a> {
         for (plan, row_maps, entry) in self.written.drain(..) {
             let handle = match (entry, &open) {
                 (Some(entry), Some(open)) => {
-                    let handle = SegmentHandle::new(self.core.database, open.clone(), None, entry, Lsn(0), plan.lsn);
+                    let handle = SegmentHandle::new(self.shop.database, open.clone(), None, entry, Lsn(0), plan.lsn);
                     check_conserved(&handle)?;
                     Some(handle)
                 }
@@ -106,10 +109,10 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-fn fill_segment(core: &Core, out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], rows: u32) -> Result<SegmentEntry> {
-    let (mut entry, derived) = merge_rows(core, out, plan, rows)?;
+fn fill_segment(shop: Workshop<'_>, out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], rows: u32) -> Result<SegmentEntry> {
+    let (mut entry, derived) = merge_rows(shop, out, plan, rows)?;
     merge_vectors(out, plan, row_maps, rows, &mut entry)?;
-    graphs::write_merged(core, out, plan, row_maps, &entry)?;
+    graphs::write_merged(shop, out, plan, row_maps, &entry)?;
     let mut lengths = Vec::with_capacity(rows as usize);
     let mut texts: Vec<(&TextReader, &[u32])> = Vec::new();
     for (input, map) in plan.inputs.iter().zip(row_maps) {
@@ -125,7 +128,7 @@ fn fill_segment(core: &Core, out: &mut SegmentWriter, plan: &Plan, row_maps: &[V
     Ok(entry)
 }
 
-fn merge_rows(core: &Core, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> Result<(SegmentEntry, DerivedBuilder)> {
+fn merge_rows(shop: Workshop<'_>, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> Result<(SegmentEntry, DerivedBuilder)> {
     let mut entry: Option<SegmentEntry> = None;
     let (mut derived, mut new_row) = (DerivedBuilder::new(plan.info.schema.derivation()), 0);
     let mut documents = RowsBuilder::begin(out)?;
@@ -133,7 +136,10 @@ fn merge_rows(core: &Core, out: &mut SegmentWriter, plan: &Plan, rows: u32) -> R
         let rooms = input.rooms()?;
         let mut scanner = rooms.rows.scanner();
         for row in (0..input.rows()).filter(|&r| rooms.deaths.lives(r, plan.lsn)) {
-            core.background.check_stop()?;
+            shop.check_stop()?;
+            if new_row % TOLD_ROWS == 0 {
+                shop.options.tell(Progress::Rewritten { done: u64::from(new_row), of: u64::from(rows) });
+            }
             let seq = rooms.rows.seq_after(row, entry.as_ref().filter(|_| new_row > 0).map(|e| e.last_seq))?;
             let entry = entry.get_or_insert_with(|| new_entry(seq, seq, u64::from(rows)));
             let mut document = scanner.document(row)?;

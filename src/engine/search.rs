@@ -21,6 +21,17 @@ pub(crate) type Admitted<'a> = Option<&'a [RoaringBitmap]>;
 /// A scan reads rows in order and several at once; reading one alone costs about as much as this many of a scan.
 const LONE_ROW_COST: u64 = 4;
 
+/// The nearest vectors, and how they were come by.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Nearest {
+    /// The nearest first.
+    pub hits: Vec<Scored>,
+    /// Vector graphs that were walked.
+    pub walks: u64,
+    /// Vectors that were compared one by one, in segments without a graph, in memory, or where a walk would have cost more.
+    pub compared: u64,
+}
+
 /// The `k` nearest vectors. A segment with a graph is walked, as far as `effort` says; everything else is scanned: O(live vectors x dimension), or
 /// with few rows admitted O(those x dimension). Every score is exact, whichever way it was come by.
 pub(crate) fn vectors(
@@ -30,11 +41,11 @@ pub(crate) fn vectors(
     admitted: Admitted<'_>,
     k: usize,
     effort: Effort,
-) -> Result<Vec<Scored>> {
+) -> Result<Nearest> {
     check_vector("the query vector", vector)?;
     match schema.dimension {
         // Nothing has a vector yet.
-        None => return Ok(Vec::new()),
+        None => return Ok(Nearest::default()),
         Some(d) if d as usize != vector.len() => {
             return Err(Error::SchemaMismatch(format!(
                 "the query vector has {} components, the collection has dimension {d}; embed the query with the model of the documents",
@@ -44,7 +55,7 @@ pub(crate) fn vectors(
         Some(_) => {}
     }
     let query = QueryVector::new(schema.metric, vector);
-    let mut top = TopK::new(k);
+    let (mut top, mut nearest) = (TopK::new(k), Nearest::default());
     for (i, part) in parts.parts.iter().enumerate() {
         let mut failure = None;
         let mut offer = |row: u32, score: f64| {
@@ -56,14 +67,19 @@ pub(crate) fn vectors(
             }
         };
         let admitted = admitted.map(|a| &a[i]);
-        if part.nearest(&query, parts.lsn, admitted, effort, k, &mut offer)? == Found::Scan {
-            scan(part, &query, parts.lsn, admitted, &mut offer)?;
+        match part.nearest(&query, parts.lsn, admitted, effort, k, &mut offer)? {
+            Found::Nearest => nearest.walks += 1,
+            Found::Scan => scan(part, &query, parts.lsn, admitted, &mut |row, score| {
+                nearest.compared += 1;
+                offer(row, score);
+            })?,
         }
         if let Some(e) = failure {
             return Err(e);
         }
     }
-    Ok(top.into_sorted())
+    nearest.hits = top.into_sorted();
+    Ok(nearest)
 }
 
 /// Scores every vector of a part that may be an answer.

@@ -210,6 +210,11 @@ impl SegmentHandle {
         Ok(Rooms { rows, text, vectors, metadata, graph, deaths, dead_frequencies })
     }
 
+    /// Bytes of its vector graph that were copied into memory of their own. Opens nothing.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.rooms.get().and_then(|rooms| rooms.vectors.as_ref()).map_or(0, |vectors| vectors.bytes().pinned)
+    }
+
     /// What one row adds to the totals.
     pub(crate) fn row_totals(&self, row: u32) -> Result<Totals> {
         let rooms = self.rooms()?;

@@ -2,8 +2,8 @@
 
 use super::health::Pin;
 use super::resolve::no_collection;
-use super::search::Walk;
-use super::version::{Catalog, CollectionInfo, Parts, Version};
+use super::search::{Nearest, Walk};
+use super::version::{Catalog, CollectionInfo, Part, Parts, Version};
 use super::{frequencies, search, sources};
 use crate::document::StoredDocument;
 use crate::error::{Error, Result};
@@ -12,6 +12,7 @@ use crate::graph::{self, EntityView, Neighbour};
 use crate::ids::{Generation, Lsn, Seq};
 use crate::options::{Effort, Schema, Scorer, limits};
 use crate::ranking::Scored;
+use crate::vector::VectorBytes;
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -211,6 +212,19 @@ impl Collection {
         })
     }
 
+    /// What the vectors and vector graphs of its segments take, dead rows included. O(segments).
+    pub fn vector_bytes(&self) -> Result<VectorBytes> {
+        let mut sum = VectorBytes::default();
+        for part in &self.parts.parts {
+            if let Part::Segment(s) = part
+                && let Some(vectors) = &s.rooms()?.vectors
+            {
+                sum += vectors.bytes();
+            }
+        }
+        Ok(sum)
+    }
+
     /// Pairs of entities that some document mentions both of. O(the sum over all documents of the square of their entities).
     pub fn cooccurrences(&self) -> Result<u64> {
         Ok(graph::statistics(&self.parts.graph()?)?.cooccurrences)
@@ -262,6 +276,11 @@ impl Collection {
 
     /// As [`Collection::nearest`], trying as hard as `effort` says.
     pub fn nearest_with(&self, vector: &[f32], filter: Option<&Filter>, k: usize, effort: Effort) -> Result<Vec<Scored>> {
+        self.nearest_explained(vector, filter, k, effort).map(|nearest| nearest.hits)
+    }
+
+    /// As [`Collection::nearest_with`], with what was walked and what was compared.
+    pub fn nearest_explained(&self, vector: &[f32], filter: Option<&Filter>, k: usize, effort: Effort) -> Result<Nearest> {
         check_k(k)?;
         effort.check()?;
         search::vectors(&self.parts, &self.info.schema, vector, self.admitted(filter)?.as_deref(), k, effort)
@@ -296,7 +315,7 @@ impl Collection {
     /// What the vector retriever says of these hits alone; those without a vector are left out.
     pub(crate) fn vector_scores_of(&self, vector: &[f32], hits: &[Scored]) -> Result<Vec<Scored>> {
         let rows = search::rows_only(&self.parts, &hits.iter().map(|h| h.address).collect::<Vec<_>>());
-        search::vectors(&self.parts, &self.info.schema, vector, Some(&rows), hits.len(), Effort::Exact)
+        search::vectors(&self.parts, &self.info.schema, vector, Some(&rows), hits.len(), Effort::Exact).map(|nearest| nearest.hits)
     }
 
     /// The document of a hit, without its vector.
@@ -357,7 +376,6 @@ impl Scan {
     }
 
     fn read(&mut self, part: usize, row: u32) -> Result<(Seq, StoredDocument)> {
-        use super::version::Part;
         let p = &self.collection.parts.parts[part];
         let seq = p.seq(row)?;
         let Part::Segment(s) = p else { return Ok((seq, p.document(row, self.vectors)?)) };

@@ -28,7 +28,7 @@ pub struct VectorGraphHeader {
     pub ef_construction: U32,
     /// How many levels there are, 1 to 16.
     pub levels: U32,
-    /// Vectors whose neighbours were looked for to measure `recall` and `compared`; 0 when that was not done.
+    /// Questions by which `recall` and `compared` were measured; 0 when that was not done.
     pub sample: U32,
     /// Nodes that have each level, from level 0 on.
     pub level_counts: [U32; LEVELS_MAX],
@@ -59,7 +59,7 @@ pub struct GraphShape {
     pub ef_construction: u32,
     /// Nodes of each level: at least one level, each at most the one before and at least 1.
     pub level_counts: Vec<u32>,
-    /// Vectors behind `measured`.
+    /// Questions behind `measured`.
     pub sample: u32,
     /// By the place in [`EF_LADDER`].
     pub measured: [Measured; EF_STEPS],

@@ -10,4 +10,4 @@
 pub mod fusion;
 mod search;
 
-pub use search::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult};
+pub use search::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult, VectorSearch};

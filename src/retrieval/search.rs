@@ -2,7 +2,7 @@
 
 use super::fusion::{WeightedList, reciprocal_rank_fusion};
 use crate::document::Metadata;
-use crate::engine::Collection;
+use crate::engine::{Collection, Nearest};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::ids::Seq;
@@ -221,8 +221,20 @@ pub struct SearchResult {
     pub retrievers: Vec<&'static str>,
     /// What a person should know: a retriever that could not take part, and with `explain` why an answer is empty.
     pub notes: Vec<String>,
+    /// How the vector retriever went about it, when it took part: see [`crate::engine::Nearest`].
+    pub vector_search: Option<VectorSearch>,
     /// Wall time of the search.
     pub took: Duration,
+}
+
+/// How nearest vectors were come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct VectorSearch {
+    /// Vector graphs that were walked.
+    pub walks: u64,
+    /// Vectors that were compared one by one.
+    pub compared: u64,
 }
 
 /// The ranked list of one retriever.
@@ -230,6 +242,7 @@ struct List {
     name: &'static str,
     weight: f64,
     hits: Vec<Scored>,
+    vector_search: Option<VectorSearch>,
 }
 
 impl Collection {
@@ -244,6 +257,7 @@ impl Collection {
         check(search)?;
         let mut notes = Vec::new();
         let lists = self.lists(search, &mut notes)?;
+        let vector_search = lists.iter().find_map(|l| l.vector_search);
         let mut hits = match lists.as_slice() {
             [only] => single(only),
             several => fused(several, &search.fusion, search.k),
@@ -254,7 +268,7 @@ impl Collection {
         }
         let retrievers = lists.iter().map(|l| l.name).collect();
         let hits = hits.into_iter().enumerate().map(|(rank, r)| self.hit(search, rank, r)).collect::<Result<_>>()?;
-        Ok(SearchResult { hits, retrievers, notes, took: start.elapsed() })
+        Ok(SearchResult { hits, retrievers, notes, vector_search, took: start.elapsed() })
     }
 
     fn lists(&self, search: &Search, notes: &mut Vec<String>) -> Result<Vec<List>> {
@@ -288,27 +302,24 @@ impl Collection {
 
     fn vector_leg(&self, search: &Search, k: usize) -> Result<List> {
         let vector = search.vector.as_deref().ok_or_else(|| Error::InvalidArgument("mode vector needs a query vector".into()))?;
-        Ok(List {
-            name: "vector",
-            weight: search.fusion.vector_weight,
-            hits: self.nearest_with(vector, search.filter.as_ref(), k, search.effort)?,
-        })
+        let Nearest { hits, walks, compared } = self.nearest_explained(vector, search.filter.as_ref(), k, search.effort)?;
+        Ok(List { name: "vector", weight: search.fusion.vector_weight, hits, vector_search: Some(VectorSearch { walks, compared }) })
     }
 
     fn text_leg(&self, search: &Search, k: usize) -> Result<List> {
         let hits = self.best_texts(needed(search)?, search.scorer, search.filter.as_ref(), k)?;
-        Ok(List { name: "text", weight: search.fusion.text_weight, hits })
+        Ok(List { name: "text", weight: search.fusion.text_weight, hits, vector_search: None })
     }
 
     fn graph_leg(&self, search: &Search, k: usize) -> Result<List> {
         let reach = if search.mode == Mode::Graph { reach(search) } else { k };
         let hits = self.nearest_by_graph(needed(search)?, search.hops, search.filter.as_ref(), reach)?;
-        Ok(List { name: "graph", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)? })
+        Ok(List { name: "graph", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)?, vector_search: None })
     }
 
     fn pagerank_leg(&self, search: &Search) -> Result<List> {
         let hits = self.best_by_pagerank(needed(search)?, search.filter.as_ref(), reach(search))?;
-        Ok(List { name: "ppr", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)? })
+        Ok(List { name: "ppr", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)?, vector_search: None })
     }
 
     /// Multiplies the first hits of a graph retriever by what another retriever says of them.

@@ -28,7 +28,7 @@ mod reader;
 pub use ann::{Admitted, Found, GraphBytes, GraphOptions, JUDGED, StoredGraph, nearest, write_graph};
 pub use builder::VectorsBuilder;
 pub use query::QueryVector;
-pub use reader::VectorsReader;
+pub use reader::{VectorBytes, VectorsReader};
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,9 @@ use crate::format::segment::SectionKind;
 use crate::format::vectors::{INVERSE_NORM_BYTES, VectorsShape, check_rows, view_components, view_inverse_norms, view_rows};
 use crate::options::Metric;
 use crate::segment::{Section, SegmentReader};
+use roaring::RoaringBitmap;
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::{Arc, OnceLock};
 use zerocopy::little_endian::U32;
 
@@ -17,6 +18,33 @@ use zerocopy::little_endian::U32;
 const PIECE_BYTES: u64 = 1 << 20;
 /// The most adjacent rows that are scored by one call.
 const RUN_ROWS: usize = 64;
+
+/// Bytes that vectors and vector graphs take, by what they are. All but `pinned` lie in files, of which the operating system keeps in memory
+/// what is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct VectorBytes {
+    /// The vectors, their norms and which rows they belong to.
+    pub vectors: u64,
+    /// How many graphs there are.
+    pub graphs: u64,
+    /// Links of the graphs.
+    pub links: u64,
+    /// Codes that the graphs are walked by.
+    pub codes: u64,
+    /// Those of links and codes that were copied into memory of their own so far: see [`crate::options::IoMode::Pinned`].
+    pub pinned: u64,
+}
+
+impl AddAssign for VectorBytes {
+    fn add_assign(&mut self, other: VectorBytes) {
+        self.vectors += other.vectors;
+        self.graphs += other.graphs;
+        self.links += other.links;
+        self.codes += other.codes;
+        self.pinned += other.pinned;
+    }
+}
 
 /// The vectors of one open segment. Cheap to clone; `Send + Sync`. Vectors lie at positions, in ascending order of their rows.
 #[derive(Debug, Clone)]
@@ -119,6 +147,13 @@ impl VectorsReader {
         Ok(self.positions()?.row(position))
     }
 
+    /// Calls `sink` with the positions of those of `rows` that have a vector, ascending. O(rows), or O(rows log count) when not all rows have one.
+    pub(super) fn for_each_position(&self, rows: &RoaringBitmap, mut sink: impl FnMut(u32)) -> Result<()> {
+        let positions = self.positions()?;
+        rows.iter().filter_map(|row| positions.position(row)).for_each(&mut sink);
+        Ok(())
+    }
+
     /// The graph over the vectors, if the segment has one; `metric` is that of the collection, for which it was built.
     pub fn graph(&self, metric: Metric) -> Result<Option<&StoredGraph>> {
         let Inner { segment, shape, graph, pinned, .. } = &*self.inner;
@@ -132,6 +167,20 @@ impl VectorsReader {
     /// Whether the segment has a graph. O(sections).
     pub fn has_graph(&self) -> bool {
         self.inner.segment.section(SectionKind::VectorGraph).is_some()
+    }
+
+    /// What is stored of vectors, links and codes, and what of it was copied into memory so far. Opens nothing.
+    pub fn bytes(&self) -> VectorBytes {
+        let Inner { segment, vectors, vector_rows, norms, graph, .. } = &*self.inner;
+        let stored = |kind| segment.section(kind).map_or(0, |s| s.len());
+        let small = [vector_rows, norms].into_iter().flatten().map(Section::len).sum::<u64>();
+        VectorBytes {
+            vectors: vectors.len() + small,
+            graphs: u64::from(self.has_graph()),
+            links: stored(SectionKind::VectorGraph),
+            codes: stored(SectionKind::VectorCodes),
+            pinned: graph.get().and_then(Option::as_ref).map_or(0, |graph| graph.bytes().pinned),
+        }
     }
 
     /// What searches of the graph keep from one to the next.

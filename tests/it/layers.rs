@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("error", 0),
     ("ids", 0),
     ("options", 0),
+    ("progress", 0),
     ("document", 0),
     ("filter", 0),
     ("ranking", 0),

@@ -5,12 +5,14 @@
 //! | `fixture.rs` | a small database with everything odd in it, and dumps of one |
 //! | `dumping.rs` | dump and restore |
 //! | `backing_up.rs` | backup |
+//! | `building.rs` | builders |
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
 //! | `upgrading.rs` | upgrade |
 //! | `sections.rs` | where sections stand |
 
 mod backing_up;
+mod building;
 mod dumping;
 mod fixture;
 mod rebuilding;

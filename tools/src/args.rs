@@ -43,6 +43,8 @@ pub(crate) enum Command {
     IngestWorker(crate::ingest::worker::WorkerArgs),
     /// Load documents from JSON lines
     Load(LoadArgs),
+    /// Make a new database of many documents at once, in one commit, with its vector graph
+    Build(Box<BuildArgs>),
     /// Search by text, by vector, by entities, or by several of these
     Search(Box<SearchArgs>),
     /// Print documents by id, each as the JSON line that `load` reads
@@ -100,6 +102,7 @@ impl Command {
             Command::Patch(args) => Some(&args.target.database),
             Command::Delete(args) => Some(&args.target.database),
             Command::Create(args) => Some(&args.target.database),
+            Command::Build(args) => Some(&args.target.database),
             #[cfg(feature = "ingest")]
             Command::Ingest(args) => Some(&args.target.database),
             Command::Sources(args) => Some(&args.target.database),
@@ -141,6 +144,13 @@ pub(crate) struct DemoArgs {
 pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) schema: SchemaArgs,
+}
+
+/// What a collection holds.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
     /// Components of every vector, 1 to 65,535. Default: as many as the first vector has
     #[arg(long, value_name = "N")]
     pub(crate) dim: Option<u32>,
@@ -233,18 +243,49 @@ pub(crate) struct LoadArgs {
     /// Vectors in a NumPy file (f16, f32 or f64, C order); row i belongs to line i, blank lines not counted
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) vectors: Option<PathBuf>,
-    /// The fields whose texts, joined by a blank line, are the document's text
-    #[arg(long, value_name = "F,F", value_delimiter = ',', default_value = "text")]
-    pub(crate) text_field: Vec<String>,
-    /// Take every other key of a line into the metadata, as it stands
-    #[arg(long)]
-    pub(crate) rest_to_metadata: bool,
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
     /// Lines a commit
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,
     /// When a commit counts: `sync` survives a power cut, `buffered` the end of this process
     #[arg(long, value_enum, default_value_t = DurabilityName::Sync)]
     pub(crate) durability: DurabilityName,
+}
+
+/// How a line becomes a document.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FormArgs {
+    /// The fields whose texts, joined by a blank line, are the document's text
+    #[arg(long, value_name = "F,F", value_delimiter = ',', default_value = "text")]
+    pub(crate) text_field: Vec<String>,
+    /// Take every other key of a line into the metadata, as it stands
+    #[arg(long)]
+    pub(crate) rest_to_metadata: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("from").args(["input", "vectors"]).required(true).multiple(true))]
+pub(crate) struct BuildArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// JSON lines as `load` takes them, one document each; `-` reads stdin. No id may come twice
+    #[arg(long, value_name = "FILE.jsonl|-")]
+    pub(crate) input: Option<String>,
+    /// Vectors in a NumPy file (f16, f32 or f64, C order). With --input row i belongs to line i, blank lines not counted; without it each row
+    /// is a document
+    #[arg(long, value_name = "FILE.npy")]
+    pub(crate) vectors: Option<PathBuf>,
+    /// Without --input: the ids of the rows of --vectors, a line each. Default: the numbers of the rows, from 0
+    #[arg(long, value_name = "FILE|-", requires = "vectors", conflicts_with = "input")]
+    pub(crate) ids: Option<String>,
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
+    #[command(flatten)]
+    pub(crate) schema: SchemaArgs,
+    /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number. Default: all cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -293,6 +334,9 @@ pub(crate) struct SearchArgs {
     /// Answer each line {"id","query","vector","mode","k","filter","scorer","hops","exact","ef","recall","rerank"} with one line of JSON, all from one snapshot: its "id", if it has one, "hits", "retrievers", "took_us". `-` reads stdin
     #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
     pub(crate) queries: Option<String>,
+    /// Copy links and codes of vector graphs into memory of their own before they are walked
+    #[arg(long, requires = "queries")]
+    pub(crate) pinned: bool,
     /// Query vectors in a NumPy file; row i belongs to line i of --queries
     #[arg(long, value_name = "FILE.npy", requires = "queries")]
     pub(crate) query_vectors: Option<PathBuf>,
@@ -386,6 +430,10 @@ pub(crate) struct StatsArgs {
     /// Also what takes a pass over the collection to count
     #[arg(long)]
     pub(crate) full: bool,
+    /// Also search N of the stored vectors, spread evenly, as a search does by itself and exactly, and say which share of the true ten nearest
+    /// was found. Default: 100
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) recall: Option<u64>,
 }
 
 /// What `triune delete` takes.

@@ -28,10 +28,23 @@ const EF_MOST: usize = 1_024;
 const EF_UNMEASURED: usize = 96;
 /// Distances that a walk computes for each candidate it keeps, about, where that was not measured.
 const COMPARED_PER_EF: usize = 20;
-/// What scoring one vector alone costs, in distances between codes.
-const SCORE_COST: u64 = 3;
-/// From this share of rows on that may be answers, a walk goes through all.
-const THROUGH_ALL: f64 = 0.35;
+/// Costs in distances between a query and a row of codes somewhere in memory. Of scoring one vector alone:
+const SCORE_COST: f64 = 3.0;
+/// ... of comparing a code in the order in which they lie,
+const CODE_COST: f64 = 0.7;
+/// ... of noting that a row may be an answer,
+const MARK_COST: f64 = 0.04;
+/// ... of going on from a node by looking through all its neighbours.
+const STEP_COST: f64 = 60.0;
+/// Below so many rows they are scored one by one, exactly.
+const FEW: u64 = 256;
+/// From this share of rows on that may be answers, a walk keeps a few more nodes and those that may not are sifted out at its end.
+const SIFTED: f64 = 0.6;
+/// From this share on, a walk goes through all.
+const THROUGH_ALL: f64 = 0.3;
+/// A walk of which some nodes may not be answers finds less than one of which all may, and keeps so many times as much to make up for it:
+/// through all, and two hops away.
+const WIDER: [f64; 2] = [1.4, 2.0];
 /// The most nodes of a beam.
 const BEAM_MOST: usize = 8_192;
 
@@ -40,55 +53,57 @@ const BEAM_MOST: usize = 8_192;
 pub(super) enum Plan {
     /// Every vector that may be an answer is scored.
     Scan,
+    /// The code of every vector that may be an answer is compared.
+    ScanCodes,
     /// A walk that keeps `ef`, every node of which may be an answer.
     Walk { ef: usize },
+    /// A walk that keeps `ef` nodes, nearly all of which may be answers; when fewer than `enough` of them are, the other.
+    Sifted { ef: usize, enough: usize, otherwise: Restricted },
     /// A walk on which some may not.
-    Restricted(RestrictedPlan),
-}
-
-/// A restricted walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RestrictedPlan {
-    ef: usize,
-    beam: usize,
-    budget: u64,
-    two_hops: bool,
-}
-
-impl RestrictedPlan {
-    pub(super) fn walk(self) -> Restricted {
-        let through = if self.two_hops { Through::TwoHops } else { Through::All };
-        Restricted { ef: self.ef, beam: self.beam, budget: self.budget, through }
-    }
+    Restricted(Restricted),
 }
 
 /// Chooses the way that costs least.
 pub(super) fn plan(graph: &StoredGraph, admitted: Admitted<'_>, effort: Effort, k: usize) -> Plan {
-    let nodes = u64::from(graph.shape().count());
+    let nodes = f64::from(graph.shape().count());
     let Some(ef) = ef_for(graph, effort, k) else { return Plan::Scan };
-    let walk_cost = |ef: usize| compared(graph, ef);
     let candidates = match admitted {
-        Admitted::All => nodes,
-        Admitted::Living { dead, .. } => nodes.saturating_sub(dead).max(1),
+        Admitted::All => graph.shape().count().into(),
+        Admitted::Living { dead, .. } => u64::from(graph.shape().count()).saturating_sub(dead).max(1),
         Admitted::Only(rows) => rows.len(),
     };
-    // A bitmap may count rows without a vector, so there may be more of them than nodes.
-    let share = (candidates as f64 / nodes as f64).min(1.0);
-    let scan_cost = candidates * SCORE_COST;
-    if candidates <= k as u64 || walk_cost(ef) >= scan_cost {
+    let scan = candidates as f64 * SCORE_COST;
+    if candidates <= k as u64 || compared(graph, ef) >= scan {
         return Plan::Scan;
     }
     if matches!(admitted, Admitted::All | Admitted::Living { dead: 0, .. }) {
         return Plan::Walk { ef };
     }
-    let through_all = share >= THROUGH_ALL;
+    // A bitmap may count rows without a vector, so there may be more of them than nodes.
+    let share = (candidates as f64 / nodes).min(1.0);
+    let two_hops = share < THROUGH_ALL && matches!(admitted, Admitted::Only(_));
+    let wide = (ef as f64 * WIDER[usize::from(two_hops)]).ceil() as usize;
     // Through all, a walk goes on until it met `ef` answers: as many nodes as that takes. Two hops away, it meets little else.
-    let expected = if through_all { walk_cost((ef as f64 / share) as usize) } else { walk_cost(ef) * 3 };
-    if expected >= scan_cost {
+    let mark = candidates as f64 * MARK_COST;
+    let walk = if two_hops { mark + wide as f64 * STEP_COST } else { compared(graph, (wide as f64 / share) as usize) };
+    let codes = match (admitted, graph.has_codes()) {
+        (Admitted::Only(_), true) if candidates > FEW => mark + candidates as f64 * CODE_COST,
+        _ => f64::INFINITY,
+    };
+    if codes <= scan && codes <= walk {
+        return Plan::ScanCodes;
+    }
+    if scan <= walk {
         return Plan::Scan;
     }
-    let beam = if through_all { (2.0 * ef as f64 / share) as usize } else { 4 * ef };
-    Plan::Restricted(RestrictedPlan { ef, beam: beam.clamp(ef, BEAM_MOST.max(ef)), budget: scan_cost, two_hops: !through_all })
+    let beam = if two_hops { 4 * wide } else { (2.0 * wide as f64 / share) as usize };
+    let through = if two_hops { Through::TwoHops } else { Through::All };
+    let restricted = Restricted { ef: wide, beam: beam.clamp(wide, BEAM_MOST.max(wide)), budget: scan.min(codes) as u64, through };
+    if share < SIFTED {
+        return Plan::Restricted(restricted);
+    }
+    // Around the query there may be more of those that may not than elsewhere.
+    Plan::Sifted { ef: (ef as f64 / share).ceil() as usize, enough: k.max(ef * 3 / 4), otherwise: restricted }
 }
 
 /// Candidates to keep; `None` when every vector is to be compared.
@@ -119,12 +134,12 @@ fn between(low: f64, high: f64, wanted: f64, from: u32, to: u32) -> usize {
 }
 
 /// Distances that a walk which keeps `ef` computes, about.
-fn compared(graph: &StoredGraph, ef: usize) -> u64 {
+fn compared(graph: &StoredGraph, ef: usize) -> f64 {
     let shape = graph.shape();
     let at = EF_LADDER.iter().position(|&step| step as usize >= ef).unwrap_or(EF_LADDER.len() - 1);
     let known = shape.measured[at].compared;
     if shape.sample == 0 || known == 0 {
-        return (ef * COMPARED_PER_EF) as u64;
+        return (ef * COMPARED_PER_EF) as f64;
     }
-    u64::from(known) * ef as u64 / u64::from(EF_LADDER[at])
+    f64::from(known) * ef as f64 / f64::from(EF_LADDER[at])
 }

@@ -5,12 +5,14 @@ use super::spaces::{CodesOfNodes, VectorsOfNodes};
 use super::stored::{StoredGraph, Walked};
 use crate::error::Result;
 use crate::options::Effort;
+use crate::vector::hnsw::admitted::{Restricted, Through};
 use crate::vector::hnsw::search::Scratch;
 use crate::vector::hnsw::space::Space;
 use crate::vector::kernel::walk::CodeQuery;
 use crate::vector::query::QueryVector;
 use crate::vector::reader::VectorsReader;
 use parking_lot::Mutex;
+use roaring::RoaringBitmap;
 
 /// Candidates are scored by the vectors themselves as far as this many times `k`, and this many more.
 const SCORED_PER_K: usize = 2;
@@ -38,6 +40,8 @@ struct Searcher {
     image: Vec<f32>,
     query: CodeQuery,
     candidates: Vec<u32>,
+    /// The nodes that a filter admits, by bits.
+    marked: Marked,
 }
 
 /// Offers `sink` row and score of the vectors of a segment that are nearest to a query: at least the `k` best of what was found, each with its
@@ -87,7 +91,10 @@ impl Searcher {
                 codes.coder.query(&self.image, &mut self.query);
                 let space = CodesOfNodes { walked: &walked, codes };
                 let query = std::mem::take(&mut self.query);
-                let whole = self.walk(&space, &query, &walked, vectors, admitted, plan);
+                let whole = match plan {
+                    Plan::ScanCodes => self.scan(&space, &query, vectors, admitted, scored(k))?,
+                    _ => self.walk(&space, &query, &walked, vectors, admitted, plan)?,
+                };
                 self.query = query;
                 whole
             }
@@ -96,7 +103,7 @@ impl Searcher {
                 self.image.extend_from_slice(query.components());
                 let space = VectorsOfNodes { walked: &walked, vectors };
                 let query = std::mem::take(&mut self.image);
-                let whole = self.walk(&space, &query, &walked, vectors, admitted, plan);
+                let whole = self.walk(&space, &query, &walked, vectors, admitted, plan)?;
                 self.image = query;
                 whole
             }
@@ -107,7 +114,7 @@ impl Searcher {
         if !whole || short {
             return Ok(Found::Scan);
         }
-        self.candidates.truncate(k.saturating_mul(SCORED_PER_K).max(k + SCORED_MORE));
+        self.candidates.truncate(scored(k));
         // In the order in which they lie.
         self.candidates.sort_unstable();
         for &node in &self.candidates {
@@ -116,6 +123,16 @@ impl Searcher {
             sink(vectors.row_at(position)?, score);
         }
         Ok(Found::Nearest)
+    }
+
+    /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `candidates`.
+    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, most: usize) -> Result<bool> {
+        self.candidates.clear();
+        let Admitted::Only(rows) = admitted else { return Ok(false) };
+        self.marked.mark(space.walked.graph, vectors, rows)?;
+        self.scratch.scan(space, query, self.marked.nodes(), most);
+        self.candidates.extend(self.scratch.answers().map(|(_, node)| node));
+        Ok(true)
     }
 
     /// Walks, and leaves the nodes that may be answers in `candidates`, nearest first. False when the walk was given up.
@@ -127,16 +144,11 @@ impl Searcher {
         vectors: &VectorsReader,
         admitted: Admitted<'_>,
         plan: Plan,
-    ) -> bool {
+    ) -> Result<bool> {
         self.candidates.clear();
-        let plan = match plan {
-            Plan::Scan => return false,
-            Plan::Walk { ef } => {
-                self.candidates.extend(self.scratch.search(space, query, walked, ef).map(|(_, node)| node));
-                return true;
-            }
-            Plan::Restricted(plan) => plan,
-        };
+        if let (Admitted::Only(rows), Plan::Restricted(Restricted { through: Through::TwoHops, .. })) = (admitted, plan) {
+            self.marked.mark(walked.graph, vectors, rows)?;
+        }
         let mut admits = |node: u32| {
             let row = walked.graph.position(node).and_then(|position| vectors.row_at(position));
             match row {
@@ -147,9 +159,74 @@ impl Searcher {
                 }
             }
         };
-        let whole = self.scratch.walk_restricted(space, query, walked, plan.walk(), &mut admits);
+        let restricted = match plan {
+            Plan::Scan | Plan::ScanCodes => return Ok(false),
+            Plan::Walk { ef } => {
+                self.candidates.extend(self.scratch.search(space, query, walked, ef).map(|(_, node)| node));
+                return Ok(true);
+            }
+            Plan::Sifted { ef, enough, otherwise } => {
+                self.candidates.extend(self.scratch.search(space, query, walked, ef).map(|(_, node)| node));
+                self.candidates.retain(|&node| admits(node));
+                if self.candidates.len() >= enough {
+                    return Ok(true);
+                }
+                self.candidates.clear();
+                otherwise
+            }
+            Plan::Restricted(plan) => plan,
+        };
+        let whole = match restricted.through {
+            Through::All => self.scratch.walk_restricted(space, query, walked, restricted, &mut admits),
+            Through::TwoHops => {
+                let marked = &self.marked;
+                self.scratch.walk_restricted(space, query, walked, restricted, &mut |node| marked.has(node))
+            }
+        };
         self.candidates.extend(self.scratch.answers().map(|(_, node)| node));
-        whole
+        Ok(whole)
+    }
+}
+
+/// Candidates that are scored by the vectors themselves.
+fn scored(k: usize) -> usize {
+    k.saturating_mul(SCORED_PER_K).max(k + SCORED_MORE)
+}
+
+/// Some nodes, as bits.
+#[derive(Debug, Default)]
+struct Marked {
+    words: Vec<u64>,
+}
+
+impl Marked {
+    /// Marks the nodes of these rows, those that have a vector. O(nodes / 64 + rows).
+    fn mark(&mut self, graph: &StoredGraph, vectors: &VectorsReader, rows: &RoaringBitmap) -> Result<()> {
+        let nodes = graph.nodes()?;
+        self.words.clear();
+        self.words.resize(nodes.len().div_ceil(64), 0);
+        vectors.for_each_position(rows, |position| {
+            if let Some(&node) = nodes.get(position as usize) {
+                self.words[node as usize / 64] |= 1 << (node % 64);
+            }
+        })
+    }
+
+    #[inline]
+    fn has(&self, node: u32) -> bool {
+        self.words[node as usize / 64] >> (node % 64) & 1 != 0
+    }
+
+    /// The nodes that are marked, ascending.
+    fn nodes(&self) -> impl Iterator<Item = u32> {
+        (0u32..).zip(&self.words).flat_map(|(i, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(i * 64 + bit)
+            })
+        })
     }
 }
 

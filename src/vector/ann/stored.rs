@@ -25,6 +25,8 @@ pub struct StoredGraph {
     level_starts: Vec<usize>,
     pub(super) codes: Option<StoredCodes>,
     pub(super) images: Images,
+    /// By position, the node: made when a filter is first asked for.
+    nodes: OnceLock<Vec<u32>>,
 }
 
 /// The codes of the nodes.
@@ -72,7 +74,7 @@ impl StoredGraph {
         };
         let level_starts = (0..shape.level_counts.len()).map(|level| shape.level_offset(level) as usize).collect();
         let images = Images::with_unit(metric, vectors.dimension, unit);
-        Ok(Some(StoredGraph { shape, links, level_starts, codes, images }))
+        Ok(Some(StoredGraph { shape, links, level_starts, codes, images, nodes: OnceLock::new() }))
     }
 
     /// What the header says.
@@ -99,6 +101,18 @@ impl StoredGraph {
         self.links.admit(from, from + 4)?;
         let position = view_numbers(&self.links.bytes()[from..from + 4]).map_or(u32::MAX, |p| p[0]);
         if position < self.shape.count() { Ok(position) } else { Err(self.beyond(from, "position", position)) }
+    }
+
+    /// By position, the node. O(nodes) the first time.
+    pub(super) fn nodes(&self) -> Result<&[u32]> {
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(nodes);
+        }
+        let mut nodes = vec![0; self.shape.count() as usize];
+        for node in 0..self.shape.count() {
+            nodes[self.position(node)? as usize] = node;
+        }
+        Ok(self.nodes.get_or_init(|| nodes))
     }
 
     /// The row of a node on a level that it has.

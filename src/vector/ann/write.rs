@@ -10,11 +10,10 @@ use crate::vector::hnsw::build::{BuildOptions, build};
 use crate::vector::hnsw::codes::CodeSpace;
 use crate::vector::hnsw::floats::FloatSpace;
 use crate::vector::hnsw::images::{Images, Vectors};
-use crate::vector::hnsw::measure::{Sample, measure};
+use crate::vector::hnsw::measure::{Imaged, Sample, measure};
 use crate::vector::hnsw::merge::{OldGraph, merge};
 use crate::vector::hnsw::seal::seal;
 use crate::vector::hnsw::sealed::Sealed;
-use crate::vector::hnsw::space::Space;
 use std::sync::atomic::AtomicBool;
 use zerocopy::IntoBytes;
 
@@ -70,7 +69,7 @@ pub fn write_graph(out: &mut SegmentWriter, vectors: &dyn Vectors, options: &Gra
 
 type Measurements = [Measured; crate::format::vector_graph::EF_LADDER.len()];
 
-fn make<S: Space>(space: &S, sample: &Sample, options: &GraphOptions<'_>, progress: &mut dyn FnMut(usize)) -> Result<(Sealed, Measurements)> {
+fn make<S: Imaged>(space: &S, sample: &Sample, options: &GraphOptions<'_>, progress: &mut dyn FnMut(usize)) -> Result<(Sealed, Measurements)> {
     let how = BuildOptions {
         m: usize::from(options.hnsw.m),
         ef_construction: options.hnsw.ef_construction as usize,

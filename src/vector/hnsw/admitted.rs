@@ -16,7 +16,7 @@ pub enum Through {
 }
 
 /// Where a restricted walk begins and how far it goes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restricted {
     /// Answers to keep.
     pub ef: usize,
@@ -28,6 +28,8 @@ pub struct Restricted {
     pub through: Through,
 }
 
+/// Nodes that a scan compares at once.
+const SCAN_NODES: usize = 64;
 /// With fewer answers than this among what a node leads to, two hops away, some nodes that are none become bridges.
 const FEW: usize = 4;
 
@@ -70,7 +72,27 @@ impl Scratch {
         true
     }
 
-    /// What the last restricted walk found, nearest first.
+    /// Compares these nodes, all of them; afterwards [`Scratch::answers`] has the `most` nearest.
+    pub fn scan<S: Space>(&mut self, space: &S, query: &S::Query, mut nodes: impl Iterator<Item = u32>, most: usize) {
+        self.answers.reset(most);
+        loop {
+            self.survivors.clear();
+            self.survivors.extend(nodes.by_ref().take(SCAN_NODES));
+            if self.survivors.is_empty() {
+                return;
+            }
+            self.distances.resize(self.survivors.len(), 0.0);
+            space.distances(query, &self.survivors, &mut self.distances);
+            self.compared += self.survivors.len() as u64;
+            for (&node, &distance) in self.survivors.iter().zip(&self.distances) {
+                if self.answers.admits(distance) {
+                    self.answers.insert(distance, node);
+                }
+            }
+        }
+    }
+
+    /// What the last restricted walk or scan found, nearest first.
     pub fn answers(&self) -> impl ExactSizeIterator<Item = (f32, u32)> {
         self.answers.iter()
     }

@@ -1,5 +1,7 @@
 //! How much of the true nearest a graph finds, by how widely it is walked: what says how hard a search has to try.
 
+use super::codes::CodeSpace;
+use super::floats::FloatSpace;
 use super::graph::Graph;
 use super::images::{Images, Vectors};
 use super::search::Scratch;
@@ -7,92 +9,162 @@ use super::space::Space;
 use crate::error::Result;
 use crate::format::vector_graph::{EF_LADDER, Measured};
 use crate::options::Metric;
-use crate::vector::kernel::walk;
+use crate::vector::kernel::{self, walk};
+use std::collections::BTreeMap;
 
-/// Members of the segment whose neighbours are looked for.
+/// Questions whose neighbours are looked for.
 const SAMPLE: usize = 128;
 /// The true neighbours that are looked for, of each.
 const NEAREST: usize = 10;
-/// Candidates that a search scores by the vectors themselves when it is asked for ten, the member itself beside them.
-const SCORED: usize = 31;
+/// Candidates that a search scores by the vectors themselves when it is asked for ten.
+const SCORED: usize = 20;
 
-/// Some members of a segment with their true neighbours.
+/// Points that can be asked about an image that is none of them.
+pub trait Imaged: Space {
+    /// Prepares the image of a query.
+    fn query_of_image(&self, image: &[f32], query: &mut Self::Query);
+}
+
+impl Imaged for CodeSpace<'_> {
+    fn query_of_image(&self, image: &[f32], query: &mut Self::Query) {
+        self.query(image, query);
+    }
+}
+
+impl Imaged for FloatSpace<'_> {
+    fn query_of_image(&self, image: &[f32], query: &mut Self::Query) {
+        query.clear();
+        query.extend_from_slice(image);
+    }
+}
+
+/// Some questions with their true neighbours.
+///
+/// A member of the graph is found more easily than what is none: its own links lead to its neighbours. So a question is a member a, moved as
+/// another member b would have to move to stand on its nearest neighbour: as far as neighbours are from each other here, in a direction that occurs here.
 #[derive(Debug, Default)]
 pub struct Sample {
-    members: Vec<u32>,
-    /// Of each member, the points of the nearest others.
+    questions: Vec<Vec<f32>>,
+    /// Of each question, the nearest points.
     nearest: Vec<Vec<u32>>,
 }
 
-/// The nearest others of one member so far, nearest first.
+/// The nearest points so far, nearest first.
 type Nearest = Vec<(f32, u32)>;
 
 impl Sample {
-    /// Members spread evenly over the vectors, with their true neighbours by a scan of their images. O(vectors x sample x dimension).
+    /// Questions from members spread evenly over the vectors, with their true neighbours by a scan of the images.
+    /// O(vectors x sample x dimension).
     pub fn of(images: &Images, count: u32, vectors: &dyn Vectors) -> Result<Sample> {
-        let size = SAMPLE.min(count as usize / 4);
-        let members: Vec<u32> = (0..size as u64).map(|i| (i * u64::from(count) / size as u64) as u32).collect();
-        let dimension = images.dimension();
-        let (mut rows, mut image, mut point) = (Vec::with_capacity(size * dimension), Vec::new(), 0u32);
-        vectors.for_each(&mut |x| {
+        let size = SAMPLE.min(count as usize / 8);
+        let member = |i: usize| (i as u64 * u64::from(count) / (2 * size as u64)) as u32;
+        let members: Vec<u32> = (0..2 * size).map(member).collect();
+        let mut rows = Vec::with_capacity(2 * size);
+        scan(images, vectors, |point, image| {
             if members.binary_search(&point).is_ok() {
-                images.image(x, &mut image);
-                rows.extend_from_slice(&image);
+                rows.push(image.to_vec());
             }
-            point += 1;
-            Ok(())
         })?;
-        let lengths: Vec<f32> = rows.chunks_exact(dimension).map(|row| row.iter().map(|c| c * c).sum()).collect();
-        let (all, mut distances): (Vec<u32>, _) = ((0..size as u32).collect(), vec![0f32; size]);
-        let mut nearest: Vec<Nearest> = vec![Vec::with_capacity(NEAREST + 1); size];
-        point = 0;
-        vectors.for_each(&mut |x| {
-            images.image(x, &mut image);
-            if size > 0 {
-                walk::negative_dots(&image, &rows, &all, &mut distances);
-            }
-            let length: f32 = image.iter().map(|c| c * c).sum();
-            for (i, (&dot, nearest)) in distances.iter().zip(&mut nearest).enumerate() {
-                let distance = if images.metric() == Metric::L2 { 2.0 * dot + length + lengths[i] } else { dot };
-                if members[i] != point {
-                    offer(nearest, distance, point);
-                }
-            }
-            point += 1;
-            Ok(())
+        let (asked, moved): (Vec<_>, Vec<_>) = rows.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).unzip();
+        let skipped: Vec<u32> = members.iter().skip(1).step_by(2).copied().collect();
+        let targets = nearest_to(images, vectors, &moved, 1, |i, point| skipped[i] == point)?;
+        let mut to = vec![Vec::new(); size];
+        let wanted: BTreeMap<u32, Vec<usize>> = targets.iter().enumerate().fold(BTreeMap::new(), |mut all, (i, target)| {
+            target.iter().for_each(|&point| all.entry(point).or_insert_with(Vec::new).push(i));
+            all
+        });
+        scan(images, vectors, |point, image| {
+            wanted.get(&point).into_iter().flatten().for_each(|&i| to[i] = image.to_vec());
         })?;
-        Ok(Sample { members, nearest: nearest.into_iter().map(|n| n.into_iter().map(|(_, p)| p).collect()).collect() })
+        let questions: Vec<Vec<f32>> = asked.iter().zip(&moved).zip(&to).map(|((a, b), to)| question(images, a, b, to)).collect();
+        let nearest = nearest_to(images, vectors, &questions, NEAREST, |_, _| false)?;
+        Ok(Sample { questions, nearest })
     }
 
-    /// Members.
-    #[allow(clippy::len_without_is_empty, reason = "how many were looked at, not a container's size")]
+    /// Questions.
+    #[allow(clippy::len_without_is_empty, reason = "how many were asked, not a container's size")]
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.questions.len()
     }
 }
 
-fn offer(nearest: &mut Nearest, distance: f32, point: u32) {
-    if nearest.len() == NEAREST && nearest[NEAREST - 1].0 <= distance {
+/// `a` moved as `b` would have to move to stand on `to`, as an image of a query.
+fn question(images: &Images, a: &[f32], b: &[f32], to: &[f32]) -> Vec<f32> {
+    let mut moved: Vec<f32> = a.iter().zip(b.iter().zip(to)).map(|(a, (b, to))| a + (to - b)).collect();
+    if images.metric() == Metric::Dot {
+        moved.truncate(moved.len() - 1);
+    }
+    if images.metric() != Metric::L2 {
+        let factor = kernel::inverse_norm(&moved);
+        moved.iter_mut().for_each(|c| *c = (f64::from(*c) * factor) as f32);
+    }
+    if images.metric() == Metric::Dot {
+        moved.push(0.0);
+    }
+    moved
+}
+
+/// Calls `sink` with every point and its image.
+fn scan(images: &Images, vectors: &dyn Vectors, mut sink: impl FnMut(u32, &[f32])) -> Result<()> {
+    let (mut image, mut point) = (Vec::new(), 0u32);
+    vectors.for_each(&mut |x| {
+        images.image(x, &mut image);
+        sink(point, &image);
+        point += 1;
+        Ok(())
+    })
+}
+
+/// Of each question the nearest points, but for those that `skip` says.
+fn nearest_to(
+    images: &Images,
+    vectors: &dyn Vectors,
+    questions: &[Vec<f32>],
+    most: usize,
+    skip: impl Fn(usize, u32) -> bool,
+) -> Result<Vec<Vec<u32>>> {
+    let rows: Vec<f32> = questions.concat();
+    let lengths: Vec<f32> = questions.iter().map(|q| q.iter().map(|c| c * c).sum()).collect();
+    let all: Vec<u32> = (0..questions.len() as u32).collect();
+    let mut distances = vec![0f32; questions.len()];
+    let mut nearest: Vec<Nearest> = vec![Vec::with_capacity(most + 1); questions.len()];
+    scan(images, vectors, |point, image| {
+        if !all.is_empty() {
+            walk::negative_dots(image, &rows, &all, &mut distances);
+        }
+        let length: f32 = image.iter().map(|c| c * c).sum();
+        for (i, (&dot, nearest)) in distances.iter().zip(&mut nearest).enumerate() {
+            let distance = if images.metric() == Metric::L2 { 2.0 * dot + length + lengths[i] } else { dot };
+            if !skip(i, point) {
+                offer(nearest, most, distance, point);
+            }
+        }
+    })?;
+    Ok(nearest.into_iter().map(|n| n.into_iter().map(|(_, p)| p).collect()).collect())
+}
+
+fn offer(nearest: &mut Nearest, most: usize, distance: f32, point: u32) {
+    if nearest.len() == most && nearest[most - 1].0 <= distance {
         return;
     }
-    nearest.truncate(NEAREST - 1);
+    nearest.truncate(most - 1);
     let at = nearest.partition_point(|&(d, _)| d <= distance);
     nearest.insert(at, (distance, point));
 }
 
-/// Walks to every member of the sample with each width of the ladder.
-pub fn measure<S: Space>(space: &S, graph: &Graph, sample: &Sample) -> [Measured; EF_LADDER.len()] {
+/// Asks every question of the sample with each width of the ladder.
+pub fn measure<S: Imaged>(space: &S, graph: &Graph, sample: &Sample) -> [Measured; EF_LADDER.len()] {
     let (mut scratch, mut query) = (Scratch::default(), S::Query::default());
     EF_LADDER.map(|ef| {
         let (begun, mut found, mut there) = (scratch.compared, 0usize, 0usize);
-        for (&member, nearest) in sample.members.iter().zip(&sample.nearest) {
-            space.query_of(member, &mut query);
-            // One more than asked for, since the member finds itself; what is scored afterwards is in true order.
+        for (question, nearest) in sample.questions.iter().zip(&sample.nearest) {
+            space.query_of_image(question, &mut query);
+            // What is scored afterwards is in true order.
             let candidates: Vec<u32> = scratch.search(space, &query, graph, ef as usize).take(SCORED).map(|(_, p)| p).collect();
             found += nearest.iter().filter(|point| candidates.contains(point)).count();
             there += nearest.len();
         }
-        let compared = (scratch.compared - begun) / sample.members.len().max(1) as u64;
+        let compared = (scratch.compared - begun) / sample.len().max(1) as u64;
         let recall = if there == 0 { 0.0 } else { found as f64 / there as f64 };
         Measured { recall, compared: compared.min(u64::from(u32::MAX)) as u32 }
     })

@@ -33,7 +33,7 @@ pub(crate) fn copy(disk: &SimDirectory) -> SimDirectory {
 }
 
 /// Documents at the edges of what can be stored.
-fn odd_documents() -> Vec<Document> {
+pub(crate) fn odd_documents() -> Vec<Document> {
     let metadata = |json: &str| Metadata::from_json(json).unwrap();
     vec![
         Document::new("empty"),
@@ -51,7 +51,7 @@ fn odd_documents() -> Vec<Document> {
     ]
 }
 
-fn plain(range: std::ops::Range<usize>) -> Vec<Document> {
+pub(crate) fn plain(range: std::ops::Range<usize>) -> Vec<Document> {
     let text = |i: usize| format!("document {i} of the Torn Tail number{} word{}", i % 7, i % 3);
     let document = |i: usize| Document::new(format!("p{i}")).text(text(i)).source(format!("file {}", i % 4));
     range.map(|i| if i % 3 == 0 { document(i) } else { document(i).vector([i as f32, 1.0 / (i as f32 + 1.0), -1.0]) }).collect()

@@ -274,6 +274,7 @@ impl Settings {
             background: false,
             merge_fan_in: usize::from(self.fan_in),
             build_threads: 1,
+            observer: None,
             thresholds: if self.tiny_records {
                 Thresholds { record_bytes: 300, dead_inline_bytes: 22, ..Thresholds::default() }
             } else {

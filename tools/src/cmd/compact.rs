@@ -1,12 +1,17 @@
 //! `triune compact`: one segment a collection, nothing dead, no file that nothing names.
 
+use super::progress::Stages;
 use crate::args::CompactArgs;
 use crate::output::{Out, Outcome};
+use triune::Options;
 
 pub(crate) fn run(args: &CompactArgs, out: &mut Out) -> Outcome<()> {
-    let database = super::open_for_writing(&args.database)?;
+    let stages = Stages::new();
+    let options = Options { observer: Some(stages.observer()), ..Options::default() };
+    let database = super::open_for_writing_with(&args.database, options)?;
     let before = database.bytes_on_disk()?;
     let compacted = database.compact();
+    stages.clear();
     let after = database.bytes_on_disk();
     database.close()?;
     compacted?;

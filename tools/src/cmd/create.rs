@@ -1,12 +1,12 @@
 //! `triune create`: makes the database when it does not exist, and adds the collection when it does.
 
-use crate::args::{CreateArgs, ExtractorName, HnswArgs, QuantisationName};
+use crate::args::{CreateArgs, ExtractorName, HnswArgs, QuantisationName, SchemaArgs};
 use crate::output::{Failure, Out, Outcome};
 use triune::{Database, Error, ErrorCode, ExtractorKind, Hnsw, Quantisation, Schema};
 
 pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     // Everything is checked before the first file is made.
-    let schema = schema(args)?;
+    let schema = schema(&args.schema)?;
     let (database, made) = match Database::create(&args.target.database) {
         Ok(database) => (database, true),
         Err(Error::AlreadyExists(_)) => (super::open_for_writing(&args.target.database)?, false),
@@ -37,7 +37,8 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     ))
 }
 
-fn schema(args: &CreateArgs) -> Outcome<Schema> {
+/// Reads the flags of a schema.
+pub(super) fn schema(args: &SchemaArgs) -> Outcome<Schema> {
     let extractor = match args.extractor {
         ExtractorName::None => ExtractorKind::None,
         ExtractorName::Compat => ExtractorKind::Compat,
@@ -59,7 +60,7 @@ fn schema(args: &CreateArgs) -> Outcome<Schema> {
     Ok(schema)
 }
 
-pub(crate) fn hnsw(args: &HnswArgs) -> Hnsw {
+fn hnsw(args: &HnswArgs) -> Hnsw {
     let default = Hnsw::default();
     Hnsw {
         m: args.m.unwrap_or(default.m),

@@ -2,7 +2,7 @@
 
 use crate::args::{Leg, ModeName, RerankName, SearchArgs};
 use crate::output::{Counted, Outcome};
-use triune::{Collection, ExtractorKind, Mode, Search, SearchResult, extract_entities};
+use triune::{Collection, Effort, ExtractorKind, Metric, Mode, Search, SearchResult, VectorSearch, extract_entities};
 
 /// Options that were given and that the mode does not use.
 pub(super) fn ignored(args: &SearchArgs) -> Vec<&'static str> {
@@ -60,13 +60,29 @@ pub(super) fn answer(collection: &Collection, search: &Search, result: &SearchRe
     if result.retrievers.contains(&"text") {
         lines.push(format!("text is scored by {}", search.scorer.unwrap_or(collection.schema().scorer)));
     }
-    if result.retrievers.contains(&"vector") {
-        lines.push(format!("vectors are compared one by one (exact), by {}", collection.schema().metric));
+    if let Some(went) = result.vector_search {
+        lines.push(nearest(went, search.effort, collection.schema().metric));
     }
     if result.retrievers.contains(&"graph") {
         lines.push(format!("the graph was walked {}", Counted(u64::from(search.hops), "hop")));
     }
     Ok(lines)
+}
+
+/// How the nearest vectors were come by.
+fn nearest(went: VectorSearch, effort: Effort, metric: Metric) -> String {
+    let compared = if went.compared == 1 { "1 vector was".into() } else { format!("{} vectors were", went.compared) };
+    if went.walks == 0 {
+        return format!("{compared} compared one by one (exact), by {metric}");
+    }
+    let how = match effort {
+        Effort::Recall(recall) => format!("to find {recall} of the nearest"),
+        Effort::Ef(ef) => format!("with {} (ef)", Counted(ef as u64, "candidate")),
+        Effort::Exact => "exactly".into(),
+    };
+    let walked = if went.walks == 1 { "1 vector graph was".into() } else { format!("{} vector graphs were", went.walks) };
+    let also = if went.compared > 0 { format!(", and {compared} compared one by one") } else { String::new() };
+    format!("{walked} walked {how}{also}; every score is exact, by {metric}")
 }
 
 /// The entities of the question, each with the documents that mention it.

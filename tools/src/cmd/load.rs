@@ -10,12 +10,12 @@ use crate::npy;
 use crate::output::{Counted, Failure, Out, Outcome};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::time::Instant;
 use triune::{Database, Document, Durability, ErrorCode, Schema, WriteBatch};
 
 pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
-    let form = Form::new(&args.text_field, args.rest_to_metadata)?;
+    let form = Form::new(&args.form.text_field, args.form.rest_to_metadata)?;
     let lines = Lines::open(&args.file)?;
     let vectors = args.vectors.as_deref().map(npy::open).transpose()?;
     let database = super::open_for_writing(&args.target.database)?;
@@ -102,16 +102,7 @@ impl Loader<'_> {
 
     /// Adds the line's row of `--vectors`, and checks what a commit would refuse without knowing the line.
     fn complete(&mut self, mut document: Document) -> Outcome<Document> {
-        if let Some(rows) = &mut self.vectors {
-            if document.vector.is_some() {
-                return Err(Failure::invalid("the line has a key \"vector\" and --vectors has a row for it; give one of them"));
-            }
-            let row = rows.next_row()?;
-            document.vector =
-                Some(row.ok_or_else(|| {
-                    Failure::invalid(format!("--vectors has {}, and this line is beyond them", Counted(rows.rows(), "row")))
-                })?);
-        }
+        give_row(&mut document, self.vectors.as_mut())?;
         document.validate()?;
         if let Some(vector) = &document.vector {
             let length = vector.len() as u32;
@@ -135,16 +126,7 @@ impl Loader<'_> {
 
     /// At the end of the lines: every row of `--vectors` must have had its line, or nothing of the last batch is committed.
     fn no_rows_left(&mut self) -> Outcome<()> {
-        let Some(rows) = &self.vectors else { return Ok(()) };
-        let lines = self.interrupt.committed() + self.batch_lines;
-        match rows.rows() == lines {
-            true => Ok(()),
-            false => Err(self.at_line(Failure::invalid(format!(
-                "--vectors has {} and the lines end here after {}; row i belongs to line i",
-                Counted(rows.rows(), "row"),
-                Counted(lines, "line")
-            )))),
-        }
+        all_rows_given(self.vectors.as_ref(), self.interrupt.committed() + self.batch_lines).map_err(|f| self.at_line(f))
     }
 
     fn commit(&mut self, out: &mut Out) -> Outcome<()> {
@@ -194,8 +176,32 @@ impl Loader<'_> {
     }
 }
 
+/// Gives a line its row of `--vectors`, if there are any.
+pub(super) fn give_row<R: Read>(document: &mut Document, rows: Option<&mut npy::Rows<R>>) -> Outcome<()> {
+    let Some(rows) = rows else { return Ok(()) };
+    if document.vector.is_some() {
+        return Err(Failure::invalid("the line has a key \"vector\" and --vectors has a row for it; give one of them"));
+    }
+    let row = rows.next_row()?;
+    let none = || Failure::invalid(format!("--vectors has {}, and this line is beyond them", Counted(rows.rows(), "row")));
+    document.vector = Some(row.ok_or_else(none)?);
+    Ok(())
+}
+
+/// At the end of so many lines: every row of `--vectors` must have had its line.
+pub(super) fn all_rows_given<R: Read>(rows: Option<&npy::Rows<R>>, lines: u64) -> Outcome<()> {
+    match rows.map(npy::Rows::rows) {
+        Some(rows) if rows != lines => Err(Failure::invalid(format!(
+            "--vectors has {} and the lines end here after {}; row i belongs to line i",
+            Counted(rows, "row"),
+            Counted(lines, "line")
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Bytes read of the file, or only lines when its length is not known. Drawn on a terminal only.
-fn progress(file: &str) -> ProgressBar {
+pub(super) fn progress(file: &str) -> ProgressBar {
     let length = (file != "-").then(|| std::fs::metadata(file).ok().filter(|m| m.is_file()).map(|m| m.len())).flatten();
     let (bar, template) = match length {
         Some(bytes) => (ProgressBar::new(bytes), "{bar:30} {percent:>3}% {msg} {eta}"),

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod backup;
+mod build;
 mod collections;
 mod compact;
 mod count;
@@ -19,6 +20,7 @@ mod inspect;
 mod interrupt;
 mod load;
 mod patch;
+mod progress;
 mod put;
 mod queries;
 mod rebuild;
@@ -33,7 +35,9 @@ mod upgrade;
 use crate::args::{Command, Target};
 use crate::output::{Failure, Out, Outcome, note, quoted};
 use std::path::Path;
-use triune::{Collection, Database, ErrorCode, Filter, Snapshot};
+use std::sync::Arc;
+use triune::io::FsDirectory;
+use triune::{Collection, Database, ErrorCode, Filter, Options, Snapshot};
 
 /// Runs one command. What its error tells to run next names the database in question.
 pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
@@ -59,6 +63,7 @@ fn dispatch(command: &Command, out: &mut Out) -> Outcome<()> {
         #[cfg(feature = "ingest")]
         Command::IngestWorker(_) => unreachable!("the child of `ingest` is served before any command"),
         Command::Load(args) => load::run(args, out),
+        Command::Build(args) => build::run(args, out),
         Command::Search(args) => search::run(args, out),
         Command::Get(args) => get::run(args, out),
         Command::Scan(args) => scan::run(args, out),
@@ -88,9 +93,26 @@ fn open_for_reading(path: &Path) -> Outcome<Database> {
     opened(Database::open_read_only(path), path)
 }
 
+/// As [`open_for_reading`], with options.
+fn open_for_reading_with(path: &Path, options: Options) -> Outcome<Database> {
+    match FsDirectory::open(path) {
+        Ok(dir) => opened(Database::open_read_only_with(Arc::new(dir), options), path),
+        // It says why.
+        Err(_) => open_for_reading(path),
+    }
+}
+
 /// Opens as the one writer.
 fn open_for_writing(path: &Path) -> Outcome<Database> {
     opened(Database::open(path), path)
+}
+
+/// As [`open_for_writing`], with options.
+fn open_for_writing_with(path: &Path, options: Options) -> Outcome<Database> {
+    match FsDirectory::open(path) {
+        Ok(dir) => opened(Database::open_with(Arc::new(dir), options), path),
+        Err(_) => open_for_writing(path),
+    }
 }
 
 fn opened(result: triune::Result<Database>, path: &Path) -> Outcome<Database> {

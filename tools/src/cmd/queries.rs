@@ -11,12 +11,13 @@ use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::time::Duration;
-use triune::{Collection, Effort, ErrorCode, Filter, Search, SearchResult};
+use triune::{Collection, Effort, ErrorCode, Filter, IoMode, Options, Search, SearchResult};
 
 pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out) -> Outcome<()> {
     let mut lines = Lines::open(file)?;
     let mut vectors = args.query_vectors.as_deref().map(npy::open).transpose()?;
-    let database = super::open_for_reading(&args.target.database)?;
+    let io_mode = if args.pinned { IoMode::Pinned } else { IoMode::default() };
+    let database = super::open_for_reading_with(&args.target.database, Options { io_mode, ..Options::default() })?;
     let snapshot = database.snapshot();
     let collection = super::collection(&snapshot, &args.target)?;
     let mut tally = Tally::default();
@@ -63,6 +64,9 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
         return Err(Failure::invalid(format!("--query-vectors has {rows} and {} has {lines}; row i belongs to line i", source_name(file))));
     }
     out.flush()?;
+    if args.pinned {
+        note(format_args!("{} of links and codes are pinned", Counted(database.health()?.pinned_graph_bytes, "byte")));
+    }
     tally.summary(lines.name())
 }
 

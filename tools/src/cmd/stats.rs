@@ -2,9 +2,11 @@
 
 use crate::args::{StatsArgs, Target};
 use crate::output::{Counted, Out, Outcome};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use triune::{CollectionStats, Health};
+use std::time::Duration;
+use triune::{Collection, CollectionStats, Effort, Health, RecallAudit, VectorBytes};
 
 #[derive(Serialize)]
 struct Report {
@@ -52,10 +54,87 @@ struct Numbers {
     segments: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cooccurrences: Option<u64>,
+    vector_bytes: Bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recall: Option<Recall>,
+}
+
+/// What vectors and their graphs take on the disk, and in memory as far as they are used.
+#[derive(Serialize)]
+struct Bytes {
+    vectors: u64,
+    graphs: u64,
+    links: u64,
+    codes: u64,
+}
+
+impl Bytes {
+    fn of(bytes: &VectorBytes) -> Bytes {
+        Bytes { vectors: bytes.vectors, graphs: bytes.graphs, links: bytes.links, codes: bytes.codes }
+    }
+}
+
+/// How much of the true nearest is found; only `sampled` when there is no vector.
+#[derive(Serialize)]
+struct Recall {
+    sampled: u64,
+    #[serde(flatten)]
+    measured: Option<Measured>,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    recall_at_10: f64,
+    /// Of those sampled, how many got all ten.
+    perfect: u64,
+    /// Vector graphs that a search walked, on average.
+    walks: f64,
+    mean_us: f64,
+    exact_mean_us: f64,
+}
+
+impl Recall {
+    fn of(audit: &RecallAudit) -> Recall {
+        let us = |took: Duration| took.as_secs_f64() * 1e6;
+        let measured = (audit.sampled > 0).then(|| Measured {
+            recall_at_10: audit.recall,
+            perfect: audit.perfect,
+            walks: audit.walks,
+            mean_us: us(audit.took),
+            exact_mean_us: us(audit.exact_took),
+        });
+        Recall { sampled: audit.sampled, measured }
+    }
+
+    /// For people.
+    fn line(&self) -> String {
+        let Some(m) = &self.measured else { return "no document has a vector, so there is no recall to measure".into() };
+        format!(
+            "recall@10 {:.4} of {}, {} of them complete; {:.3} ms a search ({:.1} vector graphs walked), {:.3} ms an exact one",
+            m.recall_at_10,
+            Counted(self.sampled, "stored vector"),
+            m.perfect,
+            m.mean_us / 1e3,
+            m.walks,
+            m.exact_mean_us / 1e3
+        )
+    }
+}
+
+/// Measures recall, with a bar on a terminal.
+fn audit(collection: &Collection, n: u64) -> Outcome<Recall> {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}").expect("the template is constant and parses");
+    let bar = ProgressBar::new(n).with_style(style).with_message(format!("vectors of {} searched", collection.name()));
+    let audit = collection.audit_recall_with(n, Effort::DEFAULT, |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    Ok(Recall::of(&audit?))
 }
 
 impl Numbers {
-    fn of(stats: &CollectionStats, cooccurrences: Option<u64>) -> Numbers {
+    fn of(stats: &CollectionStats, cooccurrences: Option<u64>, bytes: &VectorBytes, recall: Option<Recall>) -> Numbers {
         Numbers {
             documents: stats.documents,
             sources: stats.sources,
@@ -67,6 +146,8 @@ impl Numbers {
             relations: stats.relations,
             segments: stats.segments,
             cooccurrences,
+            vector_bytes: Bytes::of(bytes),
+            recall,
         }
     }
 }
@@ -80,7 +161,9 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
         let target = Target { database: args.database.clone(), collection: name.clone() };
         let collection = super::collection(&snapshot, &target)?;
         let cooccurrences = if args.full { Some(collection.cooccurrences()?) } else { None };
-        collections.insert(name, Numbers::of(&collection.stats()?, cooccurrences));
+        let recall = args.recall.map(|n| audit(&collection, n)).transpose()?;
+        let numbers = Numbers::of(&collection.stats()?, cooccurrences, &collection.vector_bytes()?, recall);
+        collections.insert(name, numbers);
     }
     let health = if args.full { Some(Waiting::of(&database.health()?)) } else { None };
     let report = Report { collections, bytes: database.bytes_on_disk()?, generation: snapshot.generation().0, health };
@@ -97,6 +180,19 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
             Counted(n.tokens, "token"),
             Counted(n.segments, "segment")
         ))?;
+        let b = &n.vector_bytes;
+        if b.vectors > 0 {
+            out.line(format_args!(
+                "{name}: {} bytes of vectors, {} of links and {} of codes in {}",
+                b.vectors,
+                b.links,
+                b.codes,
+                Counted(b.graphs, "vector graph")
+            ))?;
+        }
+        if let Some(recall) = &n.recall {
+            out.line(format_args!("{name}: {}", recall.line()))?;
+        }
         if let Some(pairs) = n.cooccurrences {
             out.line(format_args!(
                 "{name}: {}, {}, {}, {} of entities in common documents",

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `support.rs` | running the binary, temporary databases, `.npy` files |
+//! | `build.rs` | databases built at once; recall and what graphs take; Ctrl-C |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
 //! | `fsck.rs` | checking: statuses, reports; a file field by field |
@@ -14,6 +15,7 @@
 //! | `search.rs` | one question and many |
 //! | `status.rs` | exit statuses and the form of errors |
 
+mod build;
 mod demo;
 mod documents;
 mod fsck;

@@ -27,9 +27,10 @@ pub(crate) fn measure(data: &Neighbours, path: &Path) -> Result<(), Failure> {
     if !path.join("HEAD").exists() {
         let spread = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 20;
         let flags = |i: usize| {
-            let drawn: Vec<usize> = SHARES.iter().copied().filter(|share| spread(i) % 10_000 < *share).collect();
-            let region: Vec<usize> = SHARES.iter().copied().filter(|share| rank[i] < data.points() * share / 10_000).collect();
-            serde_json::json!({ "drawn": drawn, "region": region }).to_string()
+            let drawn = SHARES.iter().filter(|share| spread(i) % 10_000 < **share).map(|share| format!("drawn{share}"));
+            let region = SHARES.iter().filter(|share| rank[i] < data.points() * **share / 10_000).map(|share| format!("region{share}"));
+            let all: serde_json::Map<_, _> = drawn.chain(region).map(|key| (key, true.into())).collect();
+            serde_json::Value::Object(all).to_string()
         };
         let metadata = |i| Metadata::from_json(flags(i)).expect("it is an object");
         let db = load(data, path, 16, 200, |document, i| document.metadata(metadata(i)))?;
@@ -48,7 +49,7 @@ pub(crate) fn measure(data: &Neighbours, path: &Path) -> Result<(), Failure> {
     ];
     for (name, key, queries) in kinds {
         for share in SHARES {
-            let filter = Filter::parse(&format!(r#"{{"{key}":{share}}}"#))?;
+            let filter = Filter::parse(&format!(r#"{{"{key}{share}":true}}"#))?;
             one(&collection, name, share, &filter, &queries)?;
         }
     }
