@@ -70,13 +70,15 @@ rooms! { docstore format graph manifest memtable metadata segment text tombstone
 
 pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
 pub use engine::{BackgroundError, BuildReport, Builder, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
-pub use engine::{Collection, CollectionStats, Commit, Database, Nearest, Outcome, RecallAudit, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch};
+pub use engine::{
+    Collection, CollectionStats, Commit, Database, Nearest, Outcome, RecallAudit, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch,
+};
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;
 pub use graph::{EntityView, Neighbour};
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
-pub use progress::{Observer, Progress};
 pub use options::{AnalyzerKind, Durability, Effort, ExtractorKind, Hnsw, IoMode, Metric, Options, Quantisation, Schema, Scorer, limits};
+pub use progress::{Observer, Progress};
 pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult, VectorSearch};
 pub use text::Analyzer;
 pub use vector::VectorBytes;

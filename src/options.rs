@@ -187,7 +187,7 @@ impl Effort {
             Effort::Ef(ef) if ef == 0 || ef > limits::K_MAX => {
                 Err(Error::InvalidArgument(format!("a walk keeps 1 to {} candidates; ef = {ef} was given", limits::K_MAX)))
             }
-            _ => Ok(()),
+            Effort::Recall(_) | Effort::Ef(_) | Effort::Exact => Ok(()),
         }
     }
 }

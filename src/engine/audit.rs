@@ -127,10 +127,7 @@ impl Part {
                     }
                 }
             }
-            Part::Memory(m) => m
-                .rows_at(lsn)
-                .filter(|(_, r)| r.document.vector.is_some() && r.visible(lsn))
-                .for_each(|(row, _)| sink(row)),
+            Part::Memory(m) => m.rows_at(lsn).filter(|(_, r)| r.document.vector.is_some() && r.visible(lsn)).for_each(|(row, _)| sink(row)),
         }
         Ok(())
     }

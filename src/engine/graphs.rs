@@ -55,7 +55,13 @@ pub(super) fn wanted(options: &Options, vectors: u64) -> bool {
 }
 
 /// Writes the graph of a merged segment, when it is to have one.
-pub(super) fn write_merged(shop: Workshop<'_>, out: &mut SegmentWriter, plan: &Plan, row_maps: &[Vec<u32>], entry: &SegmentEntry) -> Result<()> {
+pub(super) fn write_merged(
+    shop: Workshop<'_>,
+    out: &mut SegmentWriter,
+    plan: &Plan,
+    row_maps: &[Vec<u32>],
+    entry: &SegmentEntry,
+) -> Result<()> {
     let schema = &plan.info.schema;
     let Some(dimension) = schema.dimension.filter(|_| wanted(shop.options, entry.vectors)) else { return Ok(()) };
     let (mut old, mut found_before, mut next) = (Vec::new(), f64::INFINITY, 0u32);

@@ -53,7 +53,9 @@ impl Workshop<'_> {
     /// Ends the work when it is to be given up.
     pub(crate) fn check_stop(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted("merging was given up, since the database is closing or somebody asked for it; nothing changed".into()));
+            return Err(Error::Interrupted(
+                "merging was given up, since the database is closing or somebody asked for it; nothing changed".into(),
+            ));
         }
         Ok(())
     }

@@ -7,10 +7,10 @@
 use super::files::Files;
 use super::merge::{Plan, Workshop};
 use super::rewrite::Rewriter;
-use super::{flush, graphs};
 use super::segments::{OpenFiles, SegmentFile, SegmentHandle};
 use super::unfinished::{Unfinished, abandon};
 use super::version::{CollectionInfo, Part};
+use super::{flush, graphs};
 use crate::document::StoredDocument;
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
@@ -62,7 +62,6 @@ pub(crate) struct Restorer {
     /// Why nothing more is taken.
     failed: bool,
 }
-
 
 impl Restorer {
     /// Begins in a directory that is new, empty, or holds what a restore that was cut short left.

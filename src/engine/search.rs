@@ -34,14 +34,7 @@ pub struct Nearest {
 
 /// The `k` nearest vectors. A segment with a graph is walked, as far as `effort` says; everything else is scanned: O(live vectors x dimension), or
 /// with few rows admitted O(those x dimension). Every score is exact, whichever way it was come by.
-pub(crate) fn vectors(
-    parts: &Parts,
-    schema: &Schema,
-    vector: &[f32],
-    admitted: Admitted<'_>,
-    k: usize,
-    effort: Effort,
-) -> Result<Nearest> {
+pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], admitted: Admitted<'_>, k: usize, effort: Effort) -> Result<Nearest> {
     check_vector("the query vector", vector)?;
     match schema.dimension {
         // Nothing has a vector yet.

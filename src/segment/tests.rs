@@ -228,7 +228,7 @@ fn bytes_that_are_touched_are_checked_and_others_are_not() {
     let offset = entries(&file, summary)[0].offset.get();
     let bad = START + offset + 2 * BLOCK_BYTES as u64;
     file[bad as usize + 7] ^= 1;
-    let open = |mode| open_segment(&file, summary, mode).unwrap().require(SectionKind::Entities).unwrap();
+    let open = |mode| open_segment(file.clone(), summary, mode).unwrap().require(SectionKind::Entities).unwrap();
     let touched = open(Mode::Mapped).touched(2 * BLOCK_BYTES as u64 + 100).unwrap();
     assert_eq!(touched.bytes().len(), 2 * BLOCK_BYTES + 100);
     for sound in [0..1, 4095..4097, 0..2 * BLOCK_BYTES, 4096..4096, 5..9] {

@@ -91,9 +91,10 @@ impl Searcher {
                 codes.coder.query(&self.image, &mut self.query);
                 let space = CodesOfNodes { walked: &walked, codes };
                 let query = std::mem::take(&mut self.query);
-                let whole = match plan {
-                    Plan::ScanCodes => self.scan(&space, &query, vectors, admitted, scored(k))?,
-                    _ => self.walk(&space, &query, &walked, vectors, admitted, plan)?,
+                let whole = if plan == Plan::ScanCodes {
+                    self.scan(&space, &query, vectors, admitted, scored(k))?
+                } else {
+                    self.walk(&space, &query, &walked, vectors, admitted, plan)?
                 };
                 self.query = query;
                 whole

@@ -57,7 +57,7 @@ impl Coder {
         row.iter_mut().zip(residual()).for_each(|(c, r)| *c = ((r / scale).round() as i32 + 64).clamp(1, 127) as u8);
         let bias: f64 = match self.metric {
             Metric::L2 => residual().map(|r| f64::from(r) * f64::from(r)).sum(),
-            _ => residual().zip(&self.centre).map(|(r, m)| -f64::from(r) * f64::from(*m)).sum(),
+            Metric::Cosine | Metric::Dot => residual().zip(&self.centre).map(|(r, m)| -f64::from(r) * f64::from(*m)).sum(),
         };
         walk::set_meta(row, scale, bias as f32);
     }

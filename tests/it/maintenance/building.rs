@@ -8,8 +8,8 @@ use triune::io::sim::{CrashMode, FailureKind};
 use triune::io::{Directory, SimDirectory};
 use triune::options::Thresholds;
 use triune::{
-    BuildReport, Builder, Collection, Database, Document, Effort, Error, ErrorCode, Hnsw, IoMode, Metric, Mode, Observer, Options, Progress,
-    Quantisation, Result, Schema, Search,
+    BuildReport, Builder, Collection, Database, Document, Effort, Error, ErrorCode, Hnsw, IoMode, Metric, Mode, Observer, Options,
+    Progress, Quantisation, Result, Schema, Search,
 };
 
 const DIMENSION: usize = 12;
@@ -254,10 +254,11 @@ fn progress_is_told_and_an_interrupt_is_heard_at_any_stage() {
     let observer = Observer::new(move |p| seen.lock().unwrap().push(p));
     built(&SimDirectory::new(), Options { observer: Some(observer), ..small() }, &collections()).unwrap();
     let stages = stages.lock().unwrap().clone();
-    let taken = stages.iter().filter_map(|p| if let Progress::Taken { documents, .. } = p { Some(*documents) } else { None });
-    assert_eq!(taken.last(), Some(600));
+    let mut taken = stages.iter().filter_map(|p| if let Progress::Taken { documents, .. } = p { Some(*documents) } else { None });
+    assert_eq!(taken.next_back(), Some(600));
     assert!(stages.contains(&Progress::Rewritten { done: 0, of: 600 }));
-    let linked: Vec<u64> = stages.iter().filter_map(|p| if let Progress::Linked { done, of: 480 } = p { Some(*done) } else { None }).collect();
+    let linked: Vec<u64> =
+        stages.iter().filter_map(|p| if let Progress::Linked { done, of: 480 } = p { Some(*done) } else { None }).collect();
     assert!(linked.is_sorted() && linked.last() == Some(&480), "{linked:?}");
 
     // Somebody sets the flag when so much is told.

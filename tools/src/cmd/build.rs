@@ -23,8 +23,7 @@ pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
     let mut source = Source::open(args)?;
     let bar = super::load::progress(args.input.as_deref().unwrap_or("-"));
     let stages = Stages::after(bar.clone());
-    let options =
-        Options { build_threads: args.threads.map_or(0, usize::from), observer: Some(stages.observer()), ..Options::default() };
+    let options = Options { build_threads: args.threads.map_or(0, usize::from), observer: Some(stages.observer()), ..Options::default() };
     let building = Building::watch(out.json())?;
     let mut builder = Builder::create(&args.target.database, options).map_err(super::taken)?;
     builder.collection(&args.target.collection, schema)?;

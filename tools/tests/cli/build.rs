@@ -39,7 +39,10 @@ fn a_build_holds_what_a_load_would() {
         let dump = db.run("dump", &[]).ok().stdout;
         // All but the trailer, which has a checksum over the times.
         let lines: Vec<&str> = dump.lines().collect();
-        lines[..lines.len() - 1].iter().map(|l| l.split("\"time_ms\":\"").map(|p| p.trim_start_matches(char::is_numeric)).collect()).collect()
+        lines[..lines.len() - 1]
+            .iter()
+            .map(|l| l.split("\"time_ms\":\"").map(|p| p.trim_start_matches(char::is_numeric)).collect())
+            .collect()
     };
     assert_eq!(timeless(&built), timeless(&loaded));
     let search = ["text", "--vector", "[1,0]", "--json"];
@@ -81,7 +84,8 @@ fn enough_vectors_get_a_graph_whose_recall_is_told_and_can_be_audited() {
     db.run("put", &[r#"{"id":"new","vector":[1,0]}"#, "--collection", "points"]).ok();
     let both = said(&["--ef", "20"]);
     assert!(both.contains("walked with 20 candidates (ef), and 1 vector was compared one by one"), "{both}");
-    let pinned = db.feed("search", &["--collection", "points", "--queries", "-", "--pinned"], r#"{"vector":[1,0],"mode":"vector","ef":20}"#).ok();
+    let pinned =
+        db.feed("search", &["--collection", "points", "--queries", "-", "--pinned"], r#"{"vector":[1,0],"mode":"vector","ef":20}"#).ok();
     assert!(pinned.stderr.contains("bytes of links and codes are pinned") && !pinned.stderr.contains(": 0 bytes"), "{}", pinned.stderr);
     assert_eq!(db.run("search", &["x", "--pinned"]).status, 2, "it is for many questions");
 }
