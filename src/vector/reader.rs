@@ -33,7 +33,8 @@ pub struct VectorBytes {
     pub links: u64,
     /// Codes that the graphs are walked by.
     pub codes: u64,
-    /// Those of links and codes that were copied into memory of their own so far: see [`crate::options::IoMode::Pinned`].
+    /// Those of links and codes that were copied into memory of their own so far, as [`crate::options::IoMode::Pinned`] does, and
+    /// [`crate::options::IoMode::Pread`] has to.
     pub pinned: u64,
 }
 
@@ -100,6 +101,11 @@ impl VectorsReader {
     /// Components of every vector.
     pub fn dimension(&self) -> u32 {
         self.inner.shape.dimension
+    }
+
+    /// How many there are, and what each of them is made of.
+    pub(crate) fn shape(&self) -> VectorsShape {
+        self.inner.shape
     }
 
     /// How components are stored. Of no vectors it cannot be told, and is f32.

@@ -72,6 +72,12 @@ class Vectors:
         data = self.section.part(self.by_row[row] * size, size)
         return struct.pack(f"<{n}f", *struct.unpack(f"<{n}{self.code}", data))
 
+    def all(self):
+        """The components of the vector at every position."""
+        size = self.width * self.section.aux
+        data = self.section.whole()
+        return [struct.unpack_from(f"<{self.section.aux}{self.code}", data, at) for at in range(0, self.count * size, size)]
+
     def verify(self):
         """Every component finite, every inverse norm that of its vector."""
         if not self.section:

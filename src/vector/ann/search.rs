@@ -23,6 +23,8 @@ const SCORED_MORE: usize = 10;
 pub enum Found {
     /// The sink has the nearest, or what the walk took for them.
     Nearest,
+    /// The same, by the codes of all that may be answers: there were too few of these for a walk.
+    NearestByCodes,
     /// Nothing was scored: every vector that may be an answer is to be. Why it is so is the plan's business; the answer is exact then.
     Scan,
 }
@@ -110,20 +112,24 @@ impl Searcher {
             }
         };
         walked.failure()?;
-        // A restricted walk that came short of what there is, or took too long over it, has not answered.
-        let short = self.candidates.len() < k && !matches!(plan, Plan::Walk { .. });
-        if !whole || short {
+        // A walk that came short of what there is, or took too long over it, has not answered: some rows were not admitted, or links lead nowhere.
+        if !whole || self.candidates.len() < k {
             return Ok(Found::Scan);
         }
         self.candidates.truncate(scored(k));
+        for candidate in &mut self.candidates {
+            *candidate = graph.position(*candidate)?;
+        }
         // In the order in which they lie.
         self.candidates.sort_unstable();
-        for &node in &self.candidates {
-            let position = graph.position(node)?;
+        if let Some(twice) = self.candidates.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(graph.at_position_twice(twice[0]));
+        }
+        for &position in &self.candidates {
             let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
             sink(vectors.row_at(position)?, score);
         }
-        Ok(Found::Nearest)
+        Ok(if plan == Plan::ScanCodes { Found::NearestByCodes } else { Found::Nearest })
     }
 
     /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `candidates`.
