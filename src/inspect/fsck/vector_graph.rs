@@ -167,7 +167,8 @@ impl Graph {
         }
         let (found, said) = (found as f64 / there.max(1) as f64, self.shape.measured[WIDTH].recall);
         if found < said - FAR_BELOW {
-            let what = format!("{members} walks of width {} find {found:.2} of the nearest ten, the header says {said:.2}", EF_LADDER[WIDTH]);
+            let what =
+                format!("{members} walks of width {} find {found:.2} of the nearest ten, the header says {said:.2}", EF_LADDER[WIDTH]);
             return Err(self.links.corrupt(80 + 2 * WIDTH as u64, what));
         }
         Ok(())

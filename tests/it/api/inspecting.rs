@@ -86,7 +86,8 @@ fn a_vector_graph_is_shown_field_by_field_with_the_recall_it_was_measured_to_hav
     assert_eq!((headers.len(), sections.len()), (4, 4));
     for (header, section) in headers.iter().zip(sections) {
         assert_eq!((header.offset, header.bytes), (section.offset, 192));
-        let value = |name: &str| header.fields.iter().find(|field| field.name == name).map(|field| (field.offset - header.offset, &*field.value));
+        let value =
+            |name: &str| header.fields.iter().find(|field| field.name == name).map(|field| (field.offset - header.offset, &*field.value));
         assert_eq!((value("layout"), value("m"), value("ef_construction")), (Some((0, "1")), Some((2, "4")), Some((4, "30"))));
         assert_eq!(value("level_counts").map(|(at, counts)| (at, counts.split(", ").count())), Some((16, 16)));
         assert_eq!(value("compared").map(|(at, counts)| (at, counts.split(", ").count())), Some((100, 10)));

@@ -1,8 +1,8 @@
 //! Questions to a database and what it answers, for comparing one image of it with another bit by bit.
 
 use triune::{
-    Collection, CollectionStats, Database, Effort, EntityView, Error, ErrorCode, Filter, Hit, Hnsw, Mode, Neighbour, Result, Schema, Scorer, Search, Seq,
-    Snapshot, SourceInfo, StoredDocument,
+    Collection, CollectionStats, Database, Effort, EntityView, Error, ErrorCode, Filter, Hit, Hnsw, Mode, Neighbour, Result, Schema,
+    Scorer, Search, Seq, Snapshot, SourceInfo, StoredDocument,
 };
 
 /// One question, asked and judged on its own.

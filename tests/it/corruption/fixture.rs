@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use triune::io::{Directory, File, LockGuard, LockMode, SimDirectory};
 use triune::options::Thresholds;
-use triune::{Database, Document, Durability, Entity, IoMode, Lsn, Hnsw, Metadata, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch};
+use triune::{
+    Database, Document, Durability, Entity, Hnsw, IoMode, Lsn, Metadata, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch,
+};
 
 /// The terms of every text.
 pub const WORDS: [&str; 10] = ["the", "torn", "tail", "log", "segment", "of", "straße", "日本", "vector", "rare"];

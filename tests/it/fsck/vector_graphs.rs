@@ -25,7 +25,11 @@ fn shape_of(bytes: &[u8]) -> GraphShape {
 }
 
 /// A copy in which the links of a segment's graph were edited as numbers.
-fn with_links(image: &Image, segment: usize, edit: impl FnOnce(&GraphShape, &mut dyn FnMut(u64) -> u32, &mut Vec<(u64, u32)>)) -> SimDirectory {
+fn with_links(
+    image: &Image,
+    segment: usize,
+    edit: impl FnOnce(&GraphShape, &mut dyn FnMut(u64) -> u32, &mut Vec<(u64, u32)>),
+) -> SimDirectory {
     image.with_section(segment, GRAPH, |bytes| {
         let shape = shape_of(bytes);
         let mut edits = Vec::new();
@@ -185,10 +189,12 @@ fn codes_that_no_writer_makes_are_found() {
     for (scale, bias) in [(0.0, 0.0), (-1.0, 0.0), (f32::NAN, 0.0), (1.0, f32::INFINITY)] {
         finds(&image.with_section(0, CODES, |bytes| set_row_meta(&mut bytes[..64], scale, bias)), 2, Code::VectorGraph);
     }
-    let tail = |number: &[u8], at: usize| image.with_section(0, CODES, |bytes| {
-        let from = bytes.len() - 28 + at;
-        bytes[from..from + number.len()].copy_from_slice(number);
-    });
+    let tail = |number: &[u8], at: usize| {
+        image.with_section(0, CODES, |bytes| {
+            let from = bytes.len() - 28 + at;
+            bytes[from..from + number.len()].copy_from_slice(number);
+        })
+    };
     finds(&tail(&0f64.to_le_bytes(), 0), 2, Code::VectorGraph);
     finds(&tail(&f64::NAN.to_le_bytes(), 0), 2, Code::VectorGraph);
     finds(&tail(&f32::NAN.to_le_bytes(), 24), 2, Code::VectorGraph);

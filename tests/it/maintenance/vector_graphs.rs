@@ -80,7 +80,9 @@ fn a_salvage_is_not_harmed_by_damaged_graphs_and_its_database_gets_graphs_of_its
     for section in sections_of(&image.disk).into_iter().filter(|section| KINDS.iter().any(|kind| section.kind == *kind as u16)) {
         (0..section.length).step_by(100).for_each(|at| flip(&damaged, &section.file, section.start + at));
     }
-    for (what, disk) in [("sound", image.disk.after_kill()), ("damaged", damaged), ("lost", image.without_section(0, SectionKind::VectorGraph))] {
+    for (what, disk) in
+        [("sound", image.disk.after_kill()), ("damaged", damaged), ("lost", image.without_section(0, SectionKind::VectorGraph))]
+    {
         let survey = Salvage::survey(&disk).unwrap();
         let new = SimDirectory::new();
         let report = write_salvaged(&survey, Arc::new(new.clone()), graph_options()).unwrap();
