@@ -15,7 +15,7 @@ fn main() {
     for (name, _) in TARGETS {
         std::fs::create_dir_all(here.join("seeds").join(name)).expect("the folder can be made");
     }
-    for database in ["empty", "one-document", "everything", "killed", "torn-tail"] {
+    for database in ["empty", "one-document", "everything", "killed", "torn-tail", "vector-graph"] {
         let folder = here.join("../tests/fixtures/v1.0").join(database);
         let entries = std::fs::read_dir(&folder).expect("the fixtures are there").map(|e| e.expect("it can be listed").path());
         for path in entries {
@@ -86,7 +86,17 @@ fn segment(name: &str, bytes: &[u8]) {
             &[SectionKind::Docs, SectionKind::DocIndex, SectionKind::Ids, SectionKind::Seqs, SectionKind::Sources, SectionKind::IdMap],
         ),
         ("text", &[SectionKind::Terms, SectionKind::TermInfos, SectionKind::Postings, SectionKind::Lengths, SectionKind::Statistics]),
-        ("vectors", &[SectionKind::Vectors, SectionKind::VectorRows, SectionKind::VectorNorms, SectionKind::Ids]),
+        (
+            "vectors",
+            &[
+                SectionKind::Vectors,
+                SectionKind::VectorRows,
+                SectionKind::VectorNorms,
+                SectionKind::VectorGraph,
+                SectionKind::VectorCodes,
+                SectionKind::Ids,
+            ],
+        ),
         ("metadata", &[SectionKind::MetadataTerms, SectionKind::MetadataRows]),
         (
             "graph",
@@ -144,6 +154,12 @@ fn decoders(name: &str, kind: SectionKind, items: u64, aux: u64, section: &[u8])
         SectionKind::Statistics => write("indexes", name, &[&[1, 0xff, 0xff], section].concat()),
         SectionKind::VectorRows => write("indexes", name, &[&[2], items_le.as_slice(), &aux_le, &length_le, section].concat()),
         SectionKind::VectorNorms => write("indexes", name, &[&[2], items_le.as_slice(), &aux_le, &length_le, section].concat()),
+        SectionKind::VectorGraph => write("indexes", name, &[&[11], length_le.as_slice(), section].concat()),
+        // The fixtures have vectors of 4 components, which under the inner product have images of 5.
+        SectionKind::VectorCodes => {
+            let dot = (section.len() as u64 - items * aux - 8) / 4 - 4;
+            write("indexes", name, &[&[12, items as u8, 4, dot as u8], items_le.as_slice(), &aux_le, section].concat());
+        }
         SectionKind::MetadataRows => write("indexes", name, &[&[3, 1, 0], 0u64.to_le_bytes().as_slice(), section].concat()),
         SectionKind::Mentions | SectionKind::EntityDocs => {
             write("indexes", &format!("{name}-list"), &[&[4, 1, 0], &section[section.len() / 2..]].concat());
@@ -192,7 +208,7 @@ fn input() {
 
 /// Each database as it is, in each way, and with edits here and there.
 fn image() {
-    for database in 0..5u8 {
+    for database in 0..6u8 {
         for mode in 0..4u8 {
             write("image", &format!("sound-{database}-{mode}"), &[database, mode]);
         }

@@ -1,7 +1,7 @@
 //! What the indexes of a segment consist of, and tombstones: lists, entries and arrays, one at a time.
 
 use crate::{dispatch, number, split};
-use triune::Uuid;
+use triune::{Metric, Uuid};
 use triune::format::graph::{
     ListsEncoder, ListsLayout, decode_mentions, decode_name, decode_relations, encode_mentions, encode_name, encode_relations,
 };
@@ -11,12 +11,14 @@ use triune::format::terms::{TermInfoEntry, TextStatistics};
 use triune::format::tombstones::{
     EnvelopeKind, TombstonesEnvelope, TombstonesHeader, decode_seqs, decode_tombstones, encode_seqs, encode_tombstones,
 };
+use triune::format::vector_codes::{CodesShape, check_codes, decode_tail, encode_tail, image_dimension, row_meta, set_row_meta};
+use triune::format::vector_graph::{GraphShape, NO_LINK, check_row, encode_numbers};
 use triune::format::transducer::{FST_KEY_BYTES_MAX, FST_VERSION, Transducer};
 use triune::format::vectors::{VectorsShape, check_rows, encode_rows, view_components, view_inverse_norms, view_rows};
 use zerocopy::IntoBytes;
 
 pub fn fuzz(bytes: &[u8]) {
-    dispatch(bytes, &[postings, terms, vectors, metadata, mentions, relations, lists, tombstones, dying_seqs, envelope, dictionary]);
+    dispatch(bytes, &[postings, terms, vectors, metadata, mentions, relations, lists, tombstones, dying_seqs, envelope, dictionary, vector_graph, vector_codes]);
 }
 
 fn postings(bytes: &[u8]) {
@@ -65,6 +67,61 @@ fn vectors(bytes: &[u8]) {
     }
     if rest.len().is_multiple_of(4) {
         assert_eq!(view_components(rest).len() * 4, rest.len());
+    }
+}
+
+/// The header against any numbers, then the rows behind it as the rows of a level.
+fn vector_graph(bytes: &[u8]) {
+    let (length, section) = number(bytes);
+    let (header, _) = split::<192>(section);
+    let nodes = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
+    if let Ok(shape) = GraphShape::decode(section, u64::from(nodes), 0, length, nodes) {
+        assert_eq!(shape.encode().as_bytes(), &header);
+        assert_eq!((shape.count(), shape.length()), (nodes, length));
+        let levels = shape.level_counts.len();
+        assert!((0..levels).all(|level| shape.level_offset(level) <= shape.level_offset(level + 1)));
+        assert!(shape.base_offset() <= shape.level_offset(0) && shape.base_offset().is_multiple_of(64));
+        // Under any other number of vectors or of bytes it is refused.
+        assert!(GraphShape::decode(section, u64::from(nodes), 0, length, nodes.wrapping_add(1)).is_err());
+        assert!(GraphShape::decode(section, u64::from(nodes), 0, length.wrapping_add(1), nodes).is_err());
+    }
+    let rows: Vec<u32> = section.as_chunks::<4>().0.iter().map(|n| u32::from_le_bytes(*n)).collect();
+    for (node, row) in (0..).zip(rows.chunks(8)) {
+        if check_row(node, row, nodes).is_ok() {
+            let links: Vec<u32> = row.iter().copied().take_while(|&link| link != NO_LINK).collect();
+            assert!(links.iter().all(|&link| link < nodes && link != node));
+            assert!(links.iter().enumerate().all(|(i, link)| !links[..i].contains(link)));
+            assert!(row[links.len()..].iter().all(|&link| link == NO_LINK));
+            assert_eq!(encode_numbers(row), section[node as usize * 32..][..row.len() * 4]);
+        }
+    }
+}
+
+/// The numbers of the table, then rows and tail.
+fn vector_codes(bytes: &[u8]) {
+    let ([count, dimension, metric], rest) = split::<3>(bytes);
+    let (items, rest) = number(rest);
+    let (aux, section) = number(rest);
+    let vectors = VectorsShape { count: u32::from(count), dimension: u32::from(dimension).max(1) };
+    let metric = [Metric::Cosine, Metric::Dot, Metric::L2][usize::from(metric) % 3];
+    let shape = CodesShape::new(vectors.count, image_dimension(metric, vectors.dimension));
+    if let Ok(decoded) = CodesShape::decode(vectors, metric, items, aux, section.len() as u64) {
+        assert_eq!((decoded, decoded.length()), (shape, section.len() as u64));
+    }
+    for row in section.chunks_exact(shape.stride) {
+        let dimension = shape.dimension as usize;
+        if check_codes(row, dimension).is_ok() {
+            let (scale, bias) = row_meta(row);
+            assert!(scale > 0.0 && scale.is_finite() && bias.is_finite() && row[..dimension].iter().all(|&code| (1..=127).contains(&code)));
+            let mut again = row.to_vec();
+            set_row_meta(&mut again, scale, bias);
+            assert_eq!(again, row);
+        }
+    }
+    let tail = &section[section.len().min(shape.rows_bytes() as usize)..];
+    if let Ok((unit, centre)) = decode_tail(tail, shape) {
+        assert!(unit > 0.0 && unit.is_finite() && centre.iter().all(|c| c.is_finite()) && centre.len() == shape.dimension as usize);
+        assert!(tail.starts_with(&encode_tail(unit, &centre)));
     }
 }
 
@@ -176,7 +233,7 @@ fn dictionary(bytes: &[u8]) {
     let framed = {
         let header = [FST_VERSION, 0].map(u64::to_le_bytes).concat();
         let root = (header.len() + rest.len()).wrapping_sub(1) as u64;
-        [&header, rest, &u64::from(keys).to_le_bytes(), &root.to_le_bytes(), &[0; 4]].concat()
+        [&header[..], rest, &u64::from(keys).to_le_bytes(), &root.to_le_bytes(), &[0; 4]].concat()
     };
     let bytes = if mode & 1 == 0 { &framed[..] } else { rest };
     let Ok(fst) = Transducer::open(bytes) else { return };

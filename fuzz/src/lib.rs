@@ -8,7 +8,7 @@
 //! | `state` | slots of HEAD, records of WITNESS, manifests and their invariants | 4 to 6 |
 //! | `log` | headers, records, effects, document versions, and the scan of a whole log | 7, 8 |
 //! | `segment` | the frame of a segment, blocks of documents, ids, seqs, id maps, sources | 9, 10 |
-//! | `indexes` | postings, terms, vectors, lists of the metadata index and of the graph, tombstones, dictionaries | 11 to 13, 19, 21, 22 |
+//! | `indexes` | postings, terms, vectors, vector graphs and codes, lists of the metadata index and of the graph, tombstones, dictionaries | 11 to 13, 19, 21, 22 |
 //! | `sections` | segments of any sections, through every reader | 9 to 12a, 19 |
 //! | `input` | what people hand over: documents, filters, queries, NumPy files | |
 //! | `dump` | dumps, restored and dumped again | 20 |

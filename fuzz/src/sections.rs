@@ -4,6 +4,7 @@
 //! that many bytes. A kind that stood before is left out. The checksums of dictionaries are made to fit when the second bit of the mode says so.
 
 use crate::{seal_dictionary, split};
+use roaring::RoaringBitmap;
 use triune::docstore::RowsReader;
 use triune::filter::Filter;
 use triune::format::segment::SectionKind;
@@ -12,8 +13,8 @@ use triune::io::{Directory, SimDirectory};
 use triune::metadata::{MetadataIndex, MetadataReader, evaluate};
 use triune::segment::{SegmentReader, SegmentWriter};
 use triune::text::TextReader;
-use triune::vector::{QueryVector, VectorsReader};
-use triune::{Metric, Result, Seq, Uuid};
+use triune::vector::{Admitted, QueryVector, VectorsReader, nearest};
+use triune::{Effort, Metric, Result, Seq, Uuid};
 
 const DATABASE: Uuid = Uuid([1; 16]);
 const FILE: &str = "s-0000000000000001.segments";
@@ -116,12 +117,34 @@ fn vectors(segment: &SegmentReader) -> Result<()> {
         for row in 0..reader.rows().min(LOOKED_AT) {
             let _ = (reader.score(&query, row), reader.get(row), reader.contains(row));
         }
+        let _ = walks(&reader, &query, metric);
         let _ = reader.scan(&query, |row| row % 3 != 1, |row, _| assert!(row < reader.rows()));
     }
     reader.for_each(|row, vector| {
         assert!(row < reader.rows() && vector.len() == reader.dimension() as usize);
         Ok(())
     })
+}
+
+/// The graph over the vectors: whatever its links and codes say, what is found is a row with its score.
+fn walks(reader: &VectorsReader, query: &QueryVector, metric: Metric) -> Result<()> {
+    let Some(graph) = reader.graph(metric)? else { return Ok(()) };
+    if let Ok(sealed) = graph.to_sealed() {
+        assert_eq!(sealed.points.len(), reader.count() as usize);
+    }
+    let every_third: RoaringBitmap = (0..reader.rows().min(LOOKED_AT)).step_by(3).collect();
+    let lives = |row: u32| row % 5 != 2;
+    for admitted in [Admitted::All, Admitted::Living { dead: u64::from(reader.rows() / 5), lives: &lives }, Admitted::Only(&every_third)] {
+        for effort in [Effort::Ef(1), Effort::Ef(40), Effort::DEFAULT] {
+            let mut found = Vec::new();
+            if nearest(reader, query, admitted, effort, 5, &mut |row, score| found.push((row, score.to_bits()))).is_ok() {
+                assert!(found.iter().all(|&(row, score)| reader.score(query, row).is_ok_and(|s| s.is_none_or(|s| s.to_bits() == score))));
+                found.sort_unstable();
+                assert!(found.windows(2).all(|pair| pair[0].0 != pair[1].0), "a row is found once");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn graph(segment: &SegmentReader) -> Result<()> {

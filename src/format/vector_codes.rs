@@ -85,6 +85,27 @@ pub fn set_row_meta(row: &mut [u8], scale: f32, bias: f32) {
     row[at + 4..].copy_from_slice(&bias.to_le_bytes());
 }
 
+/// Checks that a row of codes of `dimension` components is one that a writer makes: codes of 1 to 127, zeros up to the numbers at its end, and
+/// these finite, the scale positive.
+pub fn check_codes(row: &[u8], dimension: usize) -> Result<(), FormatError> {
+    let end = row.len().saturating_sub(META_BYTES);
+    let (codes, padding) = row[..end].split_at(dimension.min(end));
+    if let Some(i) = codes.iter().position(|code| !(1..=127).contains(code)) {
+        return Err(FormatError::new(i, format!("code {i} is {}, not 1 to 127", codes[i])));
+    }
+    if let Some(i) = padding.iter().position(|&byte| byte != 0) {
+        return Err(FormatError::new(codes.len() + i, format!("{:#04x} stands in the padding of the codes", padding[i])));
+    }
+    let (scale, bias) = row_meta(row);
+    if !scale.is_finite() || scale <= 0.0 {
+        return Err(FormatError::new(end, format!("the scale of the codes is a positive number, not {scale}")));
+    }
+    if !bias.is_finite() {
+        return Err(FormatError::new(end + 4, format!("the bias of the codes is {bias}")));
+    }
+    Ok(())
+}
+
 /// What stands after the rows: `unit`, then the centre.
 pub fn encode_tail(unit: f64, centre: &[f32]) -> Vec<u8> {
     let mut out = unit.to_le_bytes().to_vec();
@@ -145,6 +166,25 @@ mod tests {
         }
         assert!(decode_tail(&tail[..9], shape).is_err());
         assert!(decode_tail(&[], shape).is_err());
+    }
+
+    #[test]
+    fn a_row_that_no_writer_makes_is_refused_where_it_differs() {
+        let mut good = [0u8; 64];
+        good[..3].copy_from_slice(&[1, 64, 127]);
+        set_row_meta(&mut good, 0.5, -2.0);
+        assert_eq!(check_codes(&good, 3), Ok(()));
+        let at = |change: &dyn Fn(&mut [u8])| {
+            let mut row = good;
+            change(&mut row);
+            check_codes(&row, 3).map_err(|e| e.offset).expect_err("no writer makes it")
+        };
+        assert_eq!((at(&|row| row[1] = 0), at(&|row| row[2] = 128)), (1, 2));
+        assert_eq!((at(&|row| row[3] = 1), at(&|row| row[55] = 64)), (3, 55));
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert_eq!(at(&|row| set_row_meta(row, scale, 0.0)), 56, "{scale}");
+        }
+        assert_eq!(at(&|row| set_row_meta(row, 1.0, f32::NEG_INFINITY)), 60);
     }
 
     #[test]

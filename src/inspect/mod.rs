@@ -20,7 +20,7 @@
 //! | `head.rs` `witness.rs` `lock.rs` `ballast.rs` | the files with a fixed name |
 //! | `salvage/` | what can be saved of a damaged database |
 //! | `manifest.rs` `log.rs` `segments.rs` `tombstones.rs` | the numbered files |
-//! | `structures.rs` `raw.rs` `raw_log.rs` `raw_segments.rs` | one file, field by field |
+//! | `structures.rs` `raw.rs` `raw_log.rs` `raw_segments.rs` `raw_vectors.rs` | one file, field by field |
 //! | `fsck/` | whether all of it is sound |
 
 mod ballast;
@@ -33,6 +33,7 @@ mod manifest;
 mod raw;
 mod raw_log;
 mod raw_segments;
+mod raw_vectors;
 pub mod salvage;
 mod segments;
 mod structures;

@@ -62,6 +62,18 @@ impl Show for u8 {
     }
 }
 
+impl<const N: usize> Show for [U32; N] {
+    fn show(&self, name: &str) -> String {
+        self.map(|n| n.show(name)).join(", ")
+    }
+}
+
+impl<const N: usize> Show for [U16; N] {
+    fn show(&self, name: &str) -> String {
+        self.map(|n| n.show(name)).join(", ")
+    }
+}
+
 impl<const N: usize> Show for [u8; N] {
     fn show(&self, name: &str) -> String {
         let identity = || <[u8; 16]>::try_from(&self[..]).ok();

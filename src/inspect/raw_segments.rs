@@ -1,6 +1,7 @@
 //! Segments, structure by structure: header, sections with the verdict of all of their blocks, both tables, footer.
 
 use super::raw::{Structure, fields};
+use super::raw_vectors;
 use super::segments::{Place, places};
 use super::structures::problem;
 use super::survey::Survey;
@@ -80,22 +81,28 @@ fn tables(file: &dyn File, index: usize, place: &Place, footer: &SegmentFooter, 
             described = true;
             for (i, entry) in bytes.chunks_exact(FRAME_BYTES as usize).enumerate() {
                 let Ok(entry) = SectionEntry::read_from_bytes(entry) else { continue };
-                all.push(section(file, index, place, at + i as u64 * FRAME_BYTES, &entry)?);
+                let (described, lies_inside) = section(file, index, place, at + i as u64 * FRAME_BYTES, &entry)?;
+                let start = described.offset;
+                all.push(described);
+                if lies_inside {
+                    all.extend(raw_vectors::inside(file, index, start, &entry)?);
+                }
             }
         }
     }
     Ok(())
 }
 
-/// A section, with the fields of its table entry and the verdict on its blocks.
-fn section(file: &dyn File, index: usize, place: &Place, at: u64, entry: &SectionEntry) -> std::io::Result<Structure> {
+/// A section, with the fields of its table entry and the verdict on its blocks; and whether it lies inside its segment.
+fn section(file: &dyn File, index: usize, place: &Place, at: u64, entry: &SectionEntry) -> std::io::Result<(Structure, bool)> {
     let own = fields!(at, entry, SectionEntry { kind, flags, crcs_crc, offset, length, items, aux, crcs_offset, reserved });
     let kind = SectionKind::from_number(entry.kind.get());
     let label = kind.map_or_else(|| format!("section of unknown kind {}", entry.kind), |kind| format!("section {}", kind.name()));
     let start = place.offset.saturating_add(entry.offset.get());
     let blocks = entry.length.get().div_ceil(BLOCK_BYTES as u64);
     let inside = |offset: u64, length: u64| offset.checked_add(length).is_some_and(|end| end <= place.length);
-    let found = if inside(entry.offset.get(), entry.length.get()) && inside(entry.crcs_offset.get(), blocks.saturating_mul(4)) {
+    let lies_inside = inside(entry.offset.get(), entry.length.get()) && inside(entry.crcs_offset.get(), blocks.saturating_mul(4));
+    let found = if lies_inside {
         bad_blocks(file, place, entry)?
     } else {
         Some(format!("byte {at}: it lies outside its segment of {} bytes", place.length))
@@ -108,7 +115,7 @@ fn section(file: &dyn File, index: usize, place: &Place, at: u64, entry: &Sectio
         flag(SECTION_CRITICAL, ", critical"),
         flag(SECTION_DERIVED, ", derived")
     );
-    Ok(Structure::new(start, entry.length.get(), format!("segment {index} {label}"), found, own).saying(says))
+    Ok((Structure::new(start, entry.length.get(), format!("segment {index} {label}"), found, own).saying(says), lies_inside))
 }
 
 /// The first block whose checksum does not hold, and how many there are.

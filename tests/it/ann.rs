@@ -1,4 +1,7 @@
-//! Vector graphs through the library: what is found of the true nearest, with deaths, filters and merges, however files are read.
+//! Vector graphs through the library: what is found of the true nearest, with deaths, filters and merges, however files are read; and what a
+//! search answers when a graph is damaged (`damage.rs`).
+
+mod damage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -157,6 +157,11 @@ fn the_fixtures_hold_what_there_is_to_read() {
     let by_the_log = |file: &&FileDescription| file.fields.iter().any(|(key, who)| key == "named by" && !who.contains("manifest"));
     let kinds: Vec<&str> = killed.files.iter().filter(by_the_log).map(|f| f.kind.as_str()).collect();
     assert!(kinds.contains(&"segments") && kinds.contains(&"tombstones"), "{kinds:?}");
+    let graphs = of("vector-graph");
+    let parts = graphs.files.keys().flat_map(|name| triune::inspect::structures(&graphs.folder, name).unwrap());
+    let names: Vec<String> = parts.map(|part| part.name).collect();
+    let sections = |kind: &str| names.iter().filter(|name| name.ends_with(kind)).count();
+    assert_eq!((sections("section VectorGraph"), sections("section VectorCodes")), (3, 2), "{names:#?}");
     let torn = of("torn-tail");
     let copy = torn.copy();
     let db = Database::open_read_only(copy.path()).unwrap();

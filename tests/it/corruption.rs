@@ -127,6 +127,15 @@ fn the_fixture_has_what_damage_can_hit() {
         db.snapshot().collections().iter().map(|n| (n.clone(), db.snapshot().collection(n).unwrap().stats().unwrap())).collect();
     assert!(stats.iter().any(|(_, s)| s.segments >= 3), "{list:#?} {stats:#?}");
     assert!(stats.iter().any(|(_, s)| s.documents == 0 && s.segments == 0), "{stats:#?}");
+    let sections: Vec<String> = image
+        .file_names()
+        .iter()
+        .flat_map(|name| triune::inspect::structures_directory(&image, name).unwrap())
+        .map(|structure| structure.name)
+        .collect();
+    for section in ["section VectorGraph", "section VectorCodes"] {
+        assert!(sections.iter().any(|name| name.contains(section)), "{section} in {sections:#?}");
+    }
     let reference = Reference::of(&image);
     assert!(reference.questions.len() > 130, "{}", reference.questions.len());
 }

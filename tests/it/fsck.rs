@@ -6,18 +6,20 @@
 //! | `image.rs` | a database with everything, and edits of it that mend every checksum |
 //! | `bytes.rs` | damage that checksums see |
 //! | `structures.rs` | damage that passes every checksum |
+//! | `vector_graphs.rs` | damage to vector graphs and their codes that passes every checksum |
 //! | `dictionaries.rs` | dictionaries changed behind fitting checksums: searches answer or refuse |
 //! | `random.rs` | any damage: no panic, a verdict always, and never clean over a wrong answer |
 //! | `table.rs` | the table of codes in `docs/fsck.md` |
 
 mod bytes;
 mod dictionaries;
-mod image;
+pub(crate) mod image;
 mod random;
 mod structures;
 mod table;
+mod vector_graphs;
 
-use image::{Image, doc, options, rich};
+use image::{Image, doc, options, rich, with_graphs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use triune::inspect::{FindingCode as Code, FsckOptions, FsckReport, fsck, fsck_directory};
@@ -80,6 +82,14 @@ fn a_sound_database_is_clean_at_every_level() {
     assert_clean(&disk, "with tombstones");
     db.close().unwrap();
     assert_clean(&disk, "closed");
+}
+
+#[test]
+fn sound_vector_graphs_are_clean_at_every_level() {
+    let disk = with_graphs();
+    assert_clean(&disk, "with graphs");
+    let segments = Image { disk }.segments();
+    assert_eq!(segments.len(), 4, "one for each collection: {segments:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
 //! | `upgrading.rs` | upgrade |
+//! | `vector_graphs.rs` | rebuild and salvage of vector graphs |
 //! | `sections.rs` | where sections stand |
 
 mod backing_up;
@@ -19,3 +20,4 @@ mod rebuilding;
 mod salvaging;
 mod sections;
 mod upgrading;
+mod vector_graphs;

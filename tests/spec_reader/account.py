@@ -13,6 +13,7 @@ from graph import Graph, mentioned
 from metadata import MetadataIndex
 from recovery import Database
 from text import TextIndex
+from vector_graph import VectorGraph
 from wire import Cursor, Damage, align
 
 
@@ -34,6 +35,7 @@ class Account:
             part.segment.claim()
             part.rows.verify()
             part.vectors.verify()
+            VectorGraph(part.segment, part.vectors, part.life.schema).verify()
             verify_part(part)
 
         for life in self.database.collections.values():

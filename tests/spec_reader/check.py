@@ -1,6 +1,6 @@
 """Holds a `triune` binary against the specification, by the reader in this folder.
 
-    python3 tests/spec_reader/check.py --bin target/release/triune [--damages 200] [--only shapes,damages,forgeries,hexdump,images] [--shape NAME]
+    python3 tests/spec_reader/check.py --bin target/release/triune [--damages 200] [--only shapes,damages,forgeries,graphs,hexdump,images] [--shape NAME]
                                        [--first N] [--images DIR]
 
 Databases of many shapes: the reader's dump is that of the binary byte for byte, and every byte of every file is accounted for. Random damages and
@@ -18,6 +18,7 @@ import tempfile
 from collections import Counter
 
 import forgeries
+import graph_forgeries
 import hexdump
 import shapes
 from account import Account
@@ -163,6 +164,24 @@ def check_forgeries(t, directory, args):
     return problems
 
 
+def check_graphs(t, directory, args):
+    """Forged vector graphs: the reader and `triune fsck` find the same."""
+    target, problems, number = os.path.join(directory, "graphs"), [], 0
+    for name, change, sound in graph_forgeries.cases():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(graph_forgeries.FIXTURE, target, ignore=shutil.ignore_patterns("expected*"))
+        change(target)
+        found, status = full(target), t.run("fsck", target, "--level", "3", ok=False).returncode
+        number += 1
+        if (found is None) != sound:
+            problems.append(f"graph `{name}`: the specification {'allows' if sound else 'forbids'} it, the reader says {found}")
+        # Fixtures have no BALLAST, which is benign.
+        if status not in ((0, 1) if sound else (4,)):
+            problems.append(f"graph `{name}`: fsck ends with {status}")
+    print(f"forged vector graphs: {number}", flush=True)
+    return problems
+
+
 def check_hexdump(t, directory, args):
     problems = []
     with open(hexdump.SPEC, encoding="utf-8") as f:
@@ -206,7 +225,8 @@ def check_images(t, directory, args):
     return problems
 
 
-PARTS = {"shapes": check_shapes, "damages": check_damages, "forgeries": check_forgeries, "hexdump": check_hexdump, "images": check_images}
+PARTS = {"shapes": check_shapes, "damages": check_damages, "forgeries": check_forgeries, "graphs": check_graphs, "hexdump": check_hexdump,
+         "images": check_images}
 
 
 def main():

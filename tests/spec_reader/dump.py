@@ -44,7 +44,9 @@ def maybe(text):
 
 
 def schema_json(schema):
-    values = {k: str(v) if k == "dimension" else string(v) for k, v in schema.items()}
+    values = {k: str(v) if k == "dimension" else string(v) for k, v in schema.items() if k != "hnsw"}
+    if "hnsw" in schema:
+        values["hnsw"] = json_object(*((k, string(v) if k == "quantisation" else v) for k, v in schema["hnsw"].items()))
     return json_object(*((k, values.get(k)) for k in SCHEMA_KEYS))
 
 

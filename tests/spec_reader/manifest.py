@@ -7,7 +7,8 @@ from wire import COUNTER_MAX, DIMENSION_MAX, NAME_BYTES_MAX, SEGMENT_ROWS_MAX, L
 MANIFEST_MAGIC = b"TRIUNEMF"
 MANIFEST_MAJOR, MANIFEST_MINOR = 1, 0
 HEADER = Layout("ManifestHeader", "magic:8 major:u16 minor:u16 crc:u32 database:16 number:u64 body_length:u64 body_crc:u32 reserved:12")
-SCHEMA_KEYS = ("dimension", "metric", "analyzer", "scorer", "extractor", "source_key", "embedder")
+SCHEMA_KEYS = ("dimension", "metric", "analyzer", "scorer", "extractor", "source_key", "embedder", "hnsw")
+HNSW = {"m": 16, "ef_construction": 200, "quantisation": "sq7"}
 
 
 def read_manifest(file, slot):
@@ -95,6 +96,13 @@ def schema(file, at, o):
     need(isinstance(key, str) and 1 <= len(key.encode()) <= NAME_BYTES_MAX, at, "source_key")
     dimension = known.get("dimension", 1)
     need(type(dimension) is int and 1 <= dimension <= DIMENSION_MAX, at, "dimension")
+    if "hnsw" in known:
+        known["hnsw"] = hnsw = {k: known["hnsw"][k] for k in HNSW}
+        need(type(hnsw["m"]) is int and 2 <= hnsw["m"] <= 64, at, "m")
+        need(type(hnsw["ef_construction"]) is int and 1 <= hnsw["ef_construction"] <= 65536, at, "ef_construction")
+        need(hnsw["quantisation"] in ("none", "sq7"), at, "quantisation")
+        if hnsw == HNSW:
+            del known["hnsw"]
     return known
 
 

@@ -13,7 +13,7 @@ FOOTER = Layout("SegmentFooter", """magic:8 length:u64 table_offset:u64 table_co
     reserved:16 crc:u32""")
 
 KINDS = {1: "Docs", 2: "DocIndex", 3: "Ids", 4: "Seqs", 5: "Vectors", 6: "VectorRows", 7: "Sources", 32: "IdMap", 33: "VectorNorms",
-         34: "Terms", 35: "TermInfos", 36: "Postings", 37: "Lengths", 40: "Entities", 41: "EntityDocs", 42: "RelationsByTarget",
+         34: "Terms", 35: "TermInfos", 36: "Postings", 37: "Lengths", 38: "VectorGraph", 39: "VectorCodes", 40: "Entities", 41: "EntityDocs", 42: "RelationsByTarget",
          43: "MetadataTerms", 44: "MetadataRows", 45: "Statistics", 47: "EntityNames", 48: "Mentions", 49: "RelationsBySource"}
 ALWAYS = ("Docs", "DocIndex", "Ids", "Seqs", "Sources", "IdMap")
 GROUPS = (("Terms", "TermInfos", "Postings", "Lengths", "Statistics"), ("MetadataTerms", "MetadataRows"),

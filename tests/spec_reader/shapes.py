@@ -237,6 +237,16 @@ def blocks(t, db, rng):
     t.run("delete", db, "--filter", '{"n":{"$gte":100,"$lt":900}}')
 
 
+def vector_graph(t, db, rng):
+    """A merged segment with enough vectors for a graph, some of them dead since, and one whose walks compare no codes."""
+    for name, metric, more in (("main", "dot", ()), ("plain", "l2", ("--m", "5", "--ef-construction", "40", "--quantisation", "none"))):
+        t.run("create", db, "--collection", name, "--dim", "4", "--metric", metric, *more)
+        documents = [{"id": f"{i}", "vector": [f32(rng.gauss(0, 1 + i % 3)) for _ in range(4)]} for i in range(10_050)]
+        t.load(db, [{"id": "without"}] + documents, "--batch", "5000", "--collection", name)
+    t.run("compact", db)
+    t.run("delete", db, "--id", "17", "--id", "9000", "--collection", "main")
+
+
 def backed_up(t, db, rng):
     """A backup of a database with a live log: the same files, and a log into which the records were written again."""
     killed(t, db + ".original", rng)
@@ -249,7 +259,7 @@ def restored(t, db, rng):
 
 
 SHAPES = [empty, bare, one, collections, deletes, compacted, cleared, many_logs, killed, torn, zeroed, killed_buffered, large_batch,
-          large_batch_killed, graph, metadata, unicode_texts, dimensions, blocks, backed_up, restored]
+          large_batch_killed, graph, metadata, unicode_texts, dimensions, blocks, vector_graph, backed_up, restored]
 
 
 def make(t, shape, db):

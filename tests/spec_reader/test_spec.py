@@ -14,10 +14,12 @@ import segment
 import spec
 import text
 import tombstones
+import vector_graph
 import wire
 
 LAYOUTS = [head.SLOT, head.WITNESS, manifest.HEADER, log.HEADER, log.RECORD, segment.HEADER, segment.ENTRY, segment.FOOTER, rows.INDEX_ENTRY,
-           text.LONG_TERM, text.TERM_INFO, text.BLOCK, text.STATISTICS, metadata.ENTRY, metadata.LIST, tombstones.HEADER, tombstones.ENVELOPE]
+           text.LONG_TERM, text.TERM_INFO, text.BLOCK, text.STATISTICS, metadata.ENTRY, metadata.LIST, tombstones.HEADER, tombstones.ENVELOPE,
+           vector_graph.HEADER]
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 # The reader takes these apart without a layout.
 OTHERWISE = {"TombstonesBody"}
@@ -34,9 +36,10 @@ class Layouts(unittest.TestCase):
                 self.assertEqual([(o, n, f) for o, n, f, _ in fields],
                                  [(layout.offsets[f], n, f) for f, _, n in layout.fields])
                 for (_, n, _, kind), (_, code, _) in zip(fields, layout.fields):
-                    array = re.fullmatch(r"\[u8; (\d+)\]", kind)
-                    self.assertEqual(code, f"{array.group(1)}s" if array else wire.Layout.CODES[kind])
-                    self.assertEqual(n, int(array.group(1)) if array else SIZES[kind])
+                    array = re.fullmatch(r"\[(u\d+); (\d+)\]", kind)
+                    size = SIZES[array.group(1)] * int(array.group(2)) if array else SIZES[kind]
+                    self.assertEqual(code, f"{size}s" if array else wire.Layout.CODES[kind])
+                    self.assertEqual(n, size)
 
     def test_the_constants_are_those_of_its_tables(self):
         c = spec.constants()

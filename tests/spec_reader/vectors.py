@@ -60,6 +60,12 @@ class Vectors:
         size = 4 * self.section.aux
         return self.section.part(self.by_row[row] * size, size)
 
+    def all(self):
+        """The components of the vector at every position."""
+        size = 4 * self.section.aux
+        data = self.section.whole()
+        return [struct.unpack_from(f"<{self.section.aux}f", data, at) for at in range(0, self.count * size, size)]
+
     def verify(self):
         """Every component finite, every inverse norm that of its vector."""
         if not self.section:

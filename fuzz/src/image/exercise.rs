@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use triune::io::SimDirectory;
+use triune::options::Thresholds;
 use triune::{
-    Collection, Database, Document, Entity, Filter, IoMode, Legs, Metadata, Mode, Options, Patch, Relation, Rerank, Result, Schema, Scorer,
+    Collection, Database, Document, Effort, Entity, Filter, IoMode, Legs, Metadata, Mode, Options, Patch, Relation, Rerank, Result, Schema, Scorer,
     Search, Snapshot, WriteBatch, inspect, maintenance,
 };
 
@@ -11,7 +12,9 @@ use triune::{
 const LOOKED_AT: usize = 12;
 
 fn options(io_mode: IoMode) -> Options {
-    Options { background: false, io_mode, ..Options::default() }
+    // So low that merging and rebuilding builds graphs over what the fixtures hold.
+    let thresholds = Thresholds { graph_vectors: 40, ..Thresholds::default() };
+    Options { background: false, io_mode, thresholds, ..Options::default() }
 }
 
 /// Opens for reading, asks everything, and finds every byte as it was.
@@ -164,6 +167,8 @@ fn searches(collection: &Collection) -> Result<()> {
         text,
         Search { mode: Mode::Vector, filter: filter.clone(), ..base.clone() },
         Search { mode: Mode::Vector, bodies: false, ..base.clone() },
+        Search { mode: Mode::Vector, k: 3, effort: Effort::Ef(12), ..base.clone() },
+        Search { mode: Mode::Vector, k: 3, effort: Effort::Ef(30), filter: filter.clone(), ..base.clone() },
         Search { mode: Mode::Graph, rerank: Some(Rerank::Text), ..base.clone() },
         Search { mode: Mode::Ppr, rerank: Some(Rerank::Dense), filter, ..base.clone() },
         Search { legs, ..base },

@@ -89,11 +89,14 @@ codes! {
     DerivedCrc "DERIVED-CRC" Derived 1 "A checksum in a derived section does not hold.";
     IdMap "ID-MAP" Derived 2 "The map from ids to rows does not agree with the ids.";
     VectorNorms "VECTOR-NORMS" Derived 2 "Inverse norms of vectors are missing or are not those of the vectors.";
+    VectorGraph "VECTOR-GRAPH" Derived 2 "The vector graph or its codes contradict themselves or each other.";
     TextIndex "TEXT-INDEX" Derived 2 "The text index contradicts itself.";
     MetadataIndex "METADATA-INDEX" Derived 2 "The metadata index contradicts itself.";
     GraphIndex "GRAPH-INDEX" Derived 2 "The entity graph contradicts itself.";
     DeadFrequencies "DEAD-FREQUENCIES" Derived 2 "The document frequencies of dead rows are not those of the rows.";
     ManifestTotals "MANIFEST-TOTALS" Derived 2 "The counts that the manifest keeps are not those of the live rows.";
+    VectorCodes "VECTOR-CODES" Derived 3 "The codes of the vector graph are not those of the vectors.";
+    VectorRecall "VECTOR-RECALL" Derived 3 "Walks through the vector graph find far less than it says of itself.";
     TextPostings "TEXT-POSTINGS" Derived 3 "The text index is not that of the stored texts.";
     MetadataKeys "METADATA-KEYS" Derived 3 "The metadata index is not that of the stored metadata.";
     GraphEdges "GRAPH-EDGES" Derived 3 "The entity graph is not that of the stored documents.";

@@ -12,7 +12,7 @@
 //! | 3 | every index against the stored documents; a sample of searches | every byte, and cuts every text again |
 //!
 //! Time is linear in the bytes of the files (level 3: and in postings times segments of 4 million postings). Memory: at level 2 the ids of one
-//! collection's hashes and the sections of one segment other than documents and vectors.
+//! collection's hashes and the sections of one segment other than documents, vectors and their codes.
 //!
 //! | file | role |
 //! | --- | --- |
@@ -20,7 +20,7 @@
 //! | `state.rs` `names.rs` | level 0: the state and the files it names |
 //! | `check.rs` | the levels above it, segment by segment, and where findings belong |
 //! | `bytes.rs` `small.rs` | level 1: checksums and padding |
-//! | `segment.rs` `rows.rs` `vectors.rs` `text.rs` `metadata.rs` `graph.rs` | levels 2 and 3 of a segment, one file a room |
+//! | `segment.rs` `rows.rs` `vectors.rs` `vector_graph.rs` `vector_codes.rs` `text.rs` `metadata.rs` `graph.rs` | levels 2 and 3 of a segment, one file a room |
 //! | `totals.rs` `live.rs` `queries.rs` | levels 2 and 3 of a collection: counts, the log, ids; searches |
 
 mod bytes;
@@ -38,6 +38,8 @@ mod small;
 mod state;
 mod text;
 mod totals;
+mod vector_codes;
+mod vector_graph;
 mod vectors;
 
 pub use codes::{FindingCode, Severity};

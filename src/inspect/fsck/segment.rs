@@ -5,7 +5,8 @@ use super::codes::FindingCode as Code;
 use super::graph::Graph;
 use super::live::Live;
 use super::state::State;
-use super::{metadata, rows, text, vectors};
+use super::vector_graph::{self, Graph as VectorGraph};
+use super::{metadata, rows, text, vector_codes, vectors};
 use crate::docstore::RowsReader;
 use crate::error::{Error, Result};
 use crate::format::segment::SectionKind as Kind;
@@ -65,7 +66,9 @@ pub(super) fn check(
     let mut facts = Facts { dead: RoaringBitmap::new(), rows: all.rows(), tokens: None, vectors: None };
     let dead_df = dead_rows(state, &mut facts, at);
     let segment = Segment { reader, rows: &all, schema: &schema, level };
-    segment.vectors(&mut facts, at)?;
+    if let Some(vectors) = segment.vectors(&mut facts, at)? {
+        segment.vector_graph(&vectors, at, progress)?;
+    }
     segment.documents(at, progress)?;
     segment.text(&mut facts, &dead_df, at, progress)?;
     segment.metadata(at, progress)?;
@@ -83,18 +86,32 @@ struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    fn vectors(&self, facts: &mut Facts, at: &mut At<'_>) -> Result<()> {
+    fn vectors(&self, facts: &mut Facts, at: &mut At<'_>) -> Result<Option<VectorsReader>> {
         let vectors = room(at, VECTORS, Code::Vectors, |at| {
             let vectors = VectorsReader::open(self.reader)?;
             vectors::counts(self.reader, vectors.as_ref(), self.rows.rows(), self.schema.dimension, at);
             let live = vectors.as_ref().map_or(Ok(0), |v| vectors::values(self.reader, v, &facts.dead))?;
             Ok((vectors, live))
         })?;
-        let Some((vectors, live)) = vectors else { return Ok(()) };
+        let Some((vectors, live)) = vectors else { return Ok(None) };
         facts.vectors = Some(live);
-        if let Some(vectors) = vectors {
-            room(at, &[Kind::VectorNorms], Code::VectorNorms, |at| vectors::norms(self.reader, &vectors, self.level >= 3, at))?;
+        if let Some(vectors) = &vectors {
+            room(at, &[Kind::VectorNorms], Code::VectorNorms, |at| vectors::norms(self.reader, vectors, self.level >= 3, at))?;
         }
+        Ok(vectors)
+    }
+
+    fn vector_graph(&self, vectors: &VectorsReader, at: &mut At<'_>, progress: &mut Progress<'_>) -> Result<()> {
+        let Schema { metric, hnsw, .. } = self.schema;
+        vector_graph::presence(self.reader, hnsw.quantisation, at);
+        let graph = room(at, &[Kind::VectorGraph], Code::VectorGraph, |_| VectorGraph::open(self.reader, vectors, progress))?;
+        let codes = room(at, &[Kind::VectorCodes], Code::VectorGraph, |_| vector_codes::open(self.reader, vectors, *metric, progress))?;
+        let Some(Some(graph)) = graph.filter(|_| self.level >= 3) else { return Ok(()) };
+        if let Some(Some(codes)) = codes {
+            let needed: Vec<Kind> = [VECTORS, &[Kind::VectorCodes]].concat();
+            room(at, &needed, Code::VectorCodes, |_| codes.semantics(&graph.nodes(), vectors, *metric, progress))?;
+        }
+        room(at, VECTORS, Code::VectorRecall, |_| graph.recall(vectors, *metric, progress))?;
         Ok(())
     }
 
@@ -205,7 +222,7 @@ fn table_numbers(reader: &SegmentReader, at: &mut At<'_>) {
 
 /// Reads the sections that are small enough once, so that many small reads of them cost nothing.
 fn hold_small_sections(reader: &SegmentReader, at: &At<'_>) {
-    let large = [Kind::Docs, Kind::Vectors];
+    let large = [Kind::Docs, Kind::Vectors, Kind::VectorCodes];
     for kind in Kind::ALL.iter().filter(|kind| !large.contains(kind) && !at.bad.contains(&(**kind as u16))) {
         if let Some(section) = reader.section(*kind).filter(|s| s.len() <= WHOLE_BYTES_MAX) {
             // A failure shows again where the section is asked for.

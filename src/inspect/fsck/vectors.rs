@@ -21,6 +21,11 @@ pub(super) fn counts(reader: &SegmentReader, vectors: Option<&VectorsReader>, ro
                 at.note(Code::Vectors, Some(kind), 0, format!("the segment has a section {} and no vectors", kind.name()));
             }
         }
+        for kind in [SectionKind::VectorGraph, SectionKind::VectorCodes] {
+            if reader.section(kind).is_some() {
+                at.note(Code::VectorGraph, Some(kind), 0, format!("the segment has a section {} and no vectors", kind.name()));
+            }
+        }
         return;
     };
     if u64::from(vectors.count()) != expected {

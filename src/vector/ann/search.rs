@@ -12,6 +12,7 @@ use crate::vector::kernel::walk::CodeQuery;
 use crate::vector::query::QueryVector;
 use crate::vector::reader::VectorsReader;
 use parking_lot::Mutex;
+use std::num::NonZeroUsize;
 use roaring::RoaringBitmap;
 
 /// Candidates are scored by the vectors themselves as far as this many times `k`, and this many more.
@@ -87,6 +88,8 @@ impl Searcher {
         sink: &mut dyn FnMut(u32, f64),
     ) -> Result<Found> {
         let mut walked = Walked::new(graph);
+        // More copies of a vector than are asked for would only keep others out.
+        self.scratch.copies = NonZeroUsize::new(k);
         let whole = match &graph.codes {
             Some(codes) => {
                 graph.images.query(query.components(), &mut self.image);
@@ -112,16 +115,20 @@ impl Searcher {
             }
         };
         walked.failure()?;
-        // A restricted walk that came short of what there is, or took too long over it, has not answered.
-        let short = self.candidates.len() < k && !matches!(plan, Plan::Walk { .. });
-        if !whole || short {
+        // A walk that came short of what there is, or took too long over it, has not answered: some rows were not admitted, or links lead nowhere.
+        if !whole || self.candidates.len() < k {
             return Ok(Found::Scan);
         }
         self.candidates.truncate(scored(k));
+        for candidate in &mut self.candidates {
+            *candidate = graph.position(*candidate)?;
+        }
         // In the order in which they lie.
         self.candidates.sort_unstable();
-        for &node in &self.candidates {
-            let position = graph.position(node)?;
+        if let Some(twice) = self.candidates.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(graph.at_position_twice(twice[0]));
+        }
+        for &position in &self.candidates {
             let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
             sink(vectors.row_at(position)?, score);
         }

@@ -128,6 +128,11 @@ impl StoredGraph {
         self.links.section().corrupt(at as u64, format!("{what} {number} of a graph of {} nodes", self.shape.count()))
     }
 
+    /// Two nodes stand for the vector at one position.
+    pub(super) fn at_position_twice(&self, position: u32) -> Error {
+        self.beyond(GraphShape::positions_offset() as usize, "a second node at position", position)
+    }
+
     /// The whole graph, every byte of it checked: what a merge begins with. O(links).
     pub fn to_sealed(&self) -> Result<Sealed> {
         let count = self.shape.count();

@@ -53,7 +53,8 @@ impl Coder {
     pub fn encode(&self, image: &[f32], row: &mut [u8]) {
         let residual = || image.iter().zip(&self.centre).map(|(y, m)| y - m);
         let greatest = residual().fold(0f32, |most, r| most.max(r.abs()));
-        let scale = if greatest > 0.0 { greatest / 63.0 } else { 1.0 };
+        // Where all components are nearly those of the centre, a 63rd of the rest may be no number to divide by.
+        let scale = if greatest > 0.0 { (greatest / 63.0).max(f32::MIN_POSITIVE) } else { 1.0 };
         row.iter_mut().zip(residual()).for_each(|(c, r)| *c = ((r / scale).round() as i32 + 64).clamp(1, 127) as u8);
         let bias: f64 = match self.metric {
             Metric::L2 => residual().map(|r| f64::from(r) * f64::from(r)).sum(),

@@ -75,6 +75,31 @@ fn inspecting_a_sound_database_finds_nothing_wrong() {
 }
 
 #[test]
+fn a_vector_graph_is_shown_field_by_field_with_the_recall_it_was_measured_to_have() {
+    let disk = crate::fsck::image::with_graphs();
+    let names = disk.file_names().into_iter().filter(|name| name.ends_with(".segments"));
+    let parts: Vec<_> = names.flat_map(|name| structures_directory(&disk, &name).unwrap()).collect();
+    assert!(parts.windows(2).all(|w| w[0].offset <= w[1].offset) && parts.iter().all(|part| part.problem.is_none()), "{parts:#?}");
+    let all = |what: &str| parts.iter().filter(|part| part.name.ends_with(what)).collect::<Vec<_>>();
+    let headers = all("graph header (VectorGraphHeader)");
+    let sections = all("section VectorGraph");
+    assert_eq!((headers.len(), sections.len()), (4, 4));
+    for (header, section) in headers.iter().zip(sections) {
+        assert_eq!((header.offset, header.bytes), (section.offset, 192));
+        let value =
+            |name: &str| header.fields.iter().find(|field| field.name == name).map(|field| (field.offset - header.offset, &*field.value));
+        assert_eq!((value("layout"), value("m"), value("ef_construction")), (Some((0, "1")), Some((2, "4")), Some((4, "30"))));
+        assert_eq!(value("level_counts").map(|(at, counts)| (at, counts.split(", ").count())), Some((16, 16)));
+        assert_eq!(value("compared").map(|(at, counts)| (at, counts.split(", ").count())), Some((100, 10)));
+        assert!(header.says.contains("recall of the nearest 10, measured by ") && header.says.contains("% with 64 ("), "{header:?}");
+    }
+    assert_eq!(all("positions of the nodes").len(), 4);
+    let links = all("links of level 0");
+    assert!(links.iter().all(|part| part.says.starts_with("118 nodes, rows of 32 bytes; node 0 links to ")), "{links:#?}");
+    assert_eq!((all("rows of codes").len(), all("unit of the images").len(), all("centre of the images").len()), (3, 3, 3));
+}
+
+#[test]
 fn a_crash_leaves_at_most_orphans_and_torn_tails_for_inspecting() {
     let (disk, db) = busy();
     let from = disk.operations();

@@ -1,7 +1,7 @@
 //! What a database answers, as JSON to be kept beside it.
 
 use serde_json::{Value, json};
-use triune::{Collection, Filter, Legs, Mode, Result, Scorer, Search, SearchResult, Snapshot};
+use triune::{Collection, Effort, Filter, Hnsw, Legs, Mode, Result, Scorer, Search, SearchResult, Snapshot};
 
 /// The answers to the same questions about any database: of each collection its schema, counts, sources, entities and searches.
 pub fn answers(snapshot: &Snapshot) -> Value {
@@ -61,6 +61,12 @@ fn searches(collection: &Collection) -> Vec<(&'static str, Search)> {
     ];
     if let Some(vector) = vector {
         all.push(("vector", Search { vector: Some(vector.clone()), mode: Mode::Vector, k: 7, ..Search::default() }));
+        if collection.schema().hnsw != Hnsw::default() {
+            // Walks so wide that they meet every node: what they find is what a scan finds.
+            let walk = Search { vector: Some(vector.clone()), mode: Mode::Vector, k: 5, effort: Effort::Ef(60), ..Search::default() };
+            all.push(("vector, filtered walk", Search { filter: Some(Filter::parse(r#"{"page":{"$gte":9}}"#).unwrap()), ..walk.clone() }));
+            all.push(("vector, walk", walk));
+        }
         let legs = Legs { graph: true, ..Legs::default() };
         all.push(("hybrid of all three", Search { vector: Some(vector), legs, ..entities }));
     }

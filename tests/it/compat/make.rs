@@ -9,7 +9,8 @@ use triune::io::SimDirectory;
 use triune::io::names::FileName;
 use triune::options::Thresholds;
 use triune::{
-    Database, Document, Durability, Entity, ExtractorKind, Metadata, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch,
+    Database, Document, Durability, Entity, ExtractorKind, Hnsw, Metadata, Metric, Options, Patch, Quantisation, Relation, Schema, Scorer,
+    WriteBatch,
 };
 
 /// Names and bytes of the files of a database, without BALLAST, which a writer makes again.
@@ -19,8 +20,14 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 type Make = fn() -> Files;
 
 /// Every fixture by its name.
-pub const FIXTURES: [(&str, Make); 5] =
-    [("empty", empty), ("one-document", one_document), ("everything", everything), ("torn-tail", torn_tail), ("killed", killed)];
+pub const FIXTURES: [(&str, Make); 6] = [
+    ("empty", empty),
+    ("one-document", one_document),
+    ("everything", everything),
+    ("torn-tail", torn_tail),
+    ("killed", killed),
+    ("vector-graph", vector_graph),
+];
 
 fn options() -> Options {
     // Low, so that small batches land as segments and small sets of dying seqs as files.
@@ -203,6 +210,32 @@ fn torn_tail() -> Files {
     let bytes = files.get_mut(&log).unwrap();
     bytes[whole.1 + (end - whole.1) / 2..].fill(0);
     files
+}
+
+/// Merged segments with a vector graph over 50 and more vectors: under each metric, with codes and without, rows that are dead and rows that
+/// have no vector, and documents that came later.
+fn vector_graph() -> Files {
+    let disk = SimDirectory::new();
+    let thresholds = Thresholds { graph_vectors: 40, ..Thresholds::default() };
+    let options = Options { background: false, thresholds, ..Options::default() };
+    let db = Database::create_with(Arc::new(disk.clone()), options).unwrap();
+    let collections =
+        [("cosine", Metric::Cosine, Quantisation::Sq7), ("dot", Metric::Dot, Quantisation::Sq7), ("plain", Metric::L2, Quantisation::None)];
+    let point = |i: usize| {
+        let vector = std::array::from_fn::<f32, 4, _>(|j| ((i * (j + 3) * 7919 + j * 104_729) % 1009) as f32 / 100.0 - 5.0);
+        let document = Document::new(format!("point-{i:02}")).metadata(json(&format!(r#"{{"page":{i}}}"#)));
+        if i % 9 == 4 { document } else { document.vector(vector) }
+    };
+    for (name, metric, quantisation) in collections {
+        let hnsw = Hnsw { m: 3, ef_construction: 24, quantisation };
+        db.create_collection(name, Schema { metric, hnsw, ..Schema::default() }).unwrap();
+        db.put(name, (0..60).map(point).collect()).unwrap();
+    }
+    db.compact().unwrap();
+    db.delete("dot", vec!["point-03".into(), "point-41".into()]).unwrap();
+    db.put("cosine", (60..64).map(point).collect()).unwrap();
+    db.close().unwrap();
+    files(&disk)
 }
 
 /// The log that HEAD names, and where its last byte that is not zero stands.

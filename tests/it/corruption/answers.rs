@@ -1,8 +1,8 @@
 //! Questions to a database and what it answers, for comparing one image of it with another bit by bit.
 
 use triune::{
-    Collection, CollectionStats, Database, EntityView, Error, ErrorCode, Filter, Hit, Mode, Neighbour, Result, Schema, Scorer, Search, Seq,
-    Snapshot, SourceInfo, StoredDocument,
+    Collection, CollectionStats, Database, Effort, EntityView, Error, ErrorCode, Filter, Hit, Hnsw, Mode, Neighbour, Result, Schema,
+    Scorer, Search, Seq, Snapshot, SourceInfo, StoredDocument,
 };
 
 /// One question, asked and judged on its own.
@@ -100,7 +100,8 @@ pub fn questions(db: &Database) -> Vec<Question> {
             all.push(Question::ScanAfter(n(), *seq));
         }
         let absent = ["absent", "dead-0", "gone-1", "added-main-1", "é-1", "one-0", "three-0"];
-        all.extend(documents.iter().map(|(_, d)| &*d.id).chain(absent).map(|id| Question::Get(n(), id.to_string())));
+        let some = documents.iter().step_by(documents.len().div_ceil(25).max(1));
+        all.extend(some.map(|(_, d)| &*d.id).chain(absent).map(|id| Question::Get(n(), id.to_string())));
         // Where nothing is stored, one term tells as much as all.
         let terms = if documents.is_empty() { 1 } else { usize::MAX };
         let search = |search: Search| Question::Search(n(), Box::new(search));
@@ -114,6 +115,12 @@ pub fn questions(db: &Database) -> Vec<Question> {
         let Some(dimension) = collection.schema().dimension else { continue };
         let vector: Vec<f32> = (0..dimension).map(|i| 0.5 - i as f32 / 3.0).collect();
         all.push(search(Search { vector: Some(vector.clone()), mode: Mode::Vector, k: 1000, ..Search::default() }));
+        if collection.schema().hnsw != Hnsw::default() {
+            // Walks so wide that they meet every node: what they find is what a scan finds.
+            let effort = Effort::Ef(documents.len());
+            let walks = [1, 7].map(|k| Search { vector: Some(vector.clone()), mode: Mode::Vector, k, effort, ..Search::default() });
+            all.extend(walks.map(search));
+        }
         let query = Some("torn tail of the log".to_string());
         all.push(search(Search { query, vector: Some(vector), mode: Mode::Hybrid, k: 7, ..Search::default() }));
     }

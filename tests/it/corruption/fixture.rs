@@ -4,13 +4,18 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use triune::io::{Directory, File, LockGuard, LockMode, SimDirectory};
-use triune::{Database, Document, Durability, Entity, IoMode, Lsn, Metadata, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch};
+use triune::options::Thresholds;
+use triune::{
+    Database, Document, Durability, Entity, Hnsw, IoMode, Lsn, Metadata, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch,
+};
 
 /// The terms of every text.
 pub const WORDS: [&str; 10] = ["the", "torn", "tail", "log", "segment", "of", "straße", "日本", "vector", "rare"];
 
 pub fn options(io_mode: IoMode) -> Options {
-    Options { background: false, io_mode, ..Options::default() }
+    // So low that the one collection with some more vectors has a graph over them.
+    let thresholds = Thresholds { graph_vectors: 40, ..Thresholds::default() };
+    Options { background: false, io_mode, thresholds, ..Options::default() }
 }
 
 pub fn open(dir: &SimDirectory) -> Database {
@@ -67,6 +72,12 @@ fn documents(kind: &str, range: std::ops::Range<usize>, dimension: usize) -> Vec
     range.map(|i| document(kind, i, dimension)).collect()
 }
 
+/// Documents of a vector alone.
+fn points(count: usize) -> Vec<Document> {
+    let vector = |i: usize| numbers(i + 900).take(4).map(|n| (n % 2001) as f32 / 1000.0 - 1.0).collect::<Vec<f32>>();
+    (0..count).map(|i| Document::new(format!("point-{i}")).vector(vector(i))).collect()
+}
+
 /// A text that does not compress, so that its section has more than one block.
 fn long_metadata() -> Metadata {
     let hex: Vec<String> = numbers(7).take(700).map(|n| format!("{n:08x}")).collect();
@@ -80,12 +91,16 @@ pub struct Closed {
     pub earlier: Vec<(&'static str, SimDirectory)>,
 }
 
-/// Three collections with a metric each and several segments, merged ones and ones with tombstones, an empty collection, and one all of
-/// whose rows died.
+/// Three collections with a metric each and several segments, merged ones and ones with tombstones, an empty collection, one all of whose
+/// rows died, and one with a vector graph and its codes.
 pub fn closed() -> Closed {
     let dir = SimDirectory::new();
     let db = Database::create_with(Arc::new(dir.clone()), options(IoMode::Mmap)).unwrap();
     let schema = |metric, scorer| Schema { metric, scorer, ..Schema::default() };
+    let hnsw = Hnsw { m: 3, ef_construction: 20, ..Hnsw::default() };
+    db.create_collection("near", Schema { hnsw, ..schema(Metric::Dot, Scorer::Lucene) }).unwrap();
+    db.put("near", points(40)).unwrap();
+    db.compact().unwrap();
     let mut batch = WriteBatch::new();
     batch.create_collection("main", schema(Metric::Cosine, Scorer::Lucene)).create_collection("пункт", schema(Metric::Dot, Scorer::Okapi));
     batch.create_collection("l2", Schema { dimension: Some(3), ..schema(Metric::L2, Scorer::Lucene) });

@@ -7,7 +7,8 @@ use triune::format::manifest::{Manifest, SegmentEntry, decode_manifest, encode_m
 use triune::format::segment::{BLOCK_BYTES, SectionEntry, SectionKind, SegmentFooter, decode_table, encode_table};
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
-use triune::{Database, Document, Entity, Metadata, Options, Relation, Schema};
+use triune::options::Thresholds;
+use triune::{Database, Document, Entity, Hnsw, Metadata, Metric, Options, Quantisation, Relation, Schema};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
@@ -69,6 +70,43 @@ pub fn rich() -> (SimDirectory, Database) {
     (disk, db)
 }
 
+/// Collections with a vector graph each: of every metric, with and without codes, with rows that are dead or have no vector.
+pub const GRAPHS: [(&str, Metric, Quantisation); 4] = [
+    ("cosine", Metric::Cosine, Quantisation::Sq7),
+    ("dot", Metric::Dot, Quantisation::Sq7),
+    ("l2", Metric::L2, Quantisation::Sq7),
+    ("plain", Metric::L2, Quantisation::None),
+];
+
+/// As [`options`], with graphs from 40 vectors on.
+pub fn graph_options() -> Options {
+    Options { thresholds: Thresholds { graph_vectors: 40, ..Thresholds::default() }, ..options() }
+}
+
+/// A vector of 5 components; those of equal `i` modulo 61 are near each other.
+pub fn point(i: usize) -> [f32; 5] {
+    std::array::from_fn(|j| ((i % 61 * (j + 3) * 7919 + j * 104_729) % 1009) as f32 / 100.0 - 5.0 + (i / 61) as f32 / 50.0)
+}
+
+/// The collections of [`GRAPHS`], one merged segment each, closed.
+pub fn with_graphs() -> SimDirectory {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), graph_options()).unwrap();
+    for (name, metric, quantisation) in GRAPHS {
+        let hnsw = Hnsw { m: 4, ef_construction: 30, quantisation };
+        db.create_collection(name, Schema { metric, hnsw, ..Schema::default() }).unwrap();
+        let document = |i: usize| {
+            let plain = doc(&format!("p{i}"), "a point");
+            if i % 11 == 5 { plain } else { plain.vector(point(i)) }
+        };
+        db.put(name, (0..130).map(document).collect()).unwrap();
+    }
+    db.compact().unwrap();
+    db.delete("cosine", vec!["p3".into(), "p70".into()]).unwrap();
+    db.close().unwrap();
+    disk
+}
+
 /// The bytes of a database that nobody has open.
 pub struct Image {
     pub disk: SimDirectory,
@@ -79,6 +117,10 @@ impl Image {
         let (disk, db) = rich();
         drop(db);
         Image { disk: disk.after_kill() }
+    }
+
+    pub fn of_graphs() -> Image {
+        Image { disk: with_graphs() }
     }
 
     pub fn head(&self) -> HeadState {
@@ -133,7 +175,18 @@ impl Image {
         self.with_segment(segment, bytes)
     }
 
-    /// A copy in which a segment has other bytes, as many, or another table.
+    /// A copy in which a segment has lost a section: its bytes are zeros, and no table names it.
+    pub fn without_section(&self, segment: usize, kind: SectionKind) -> SimDirectory {
+        self.with_segment(segment, |bytes, table| {
+            let index = table.iter().position(|e| e.kind.get() == kind as u16).unwrap();
+            let entry = table.remove(index);
+            let mut clear = |from: u64, length: u64| bytes[from as usize..][..length as usize].fill(0);
+            clear(entry.offset.get(), entry.length.get());
+            clear(entry.crcs_offset.get(), entry.length.get().div_ceil(BLOCK_BYTES as u64) * 4);
+        })
+    }
+
+    /// A copy in which a segment has other bytes, as many, or another table, of which entries may be missing.
     pub fn with_segment(&self, segment: usize, edit: impl FnOnce(&mut Vec<u8>, &mut Vec<SectionEntry>)) -> SimDirectory {
         let disk = self.disk.after_kill();
         let entry = &self.segments()[segment];
@@ -149,9 +202,11 @@ impl Image {
         }
         let encoded = encode_table(&table);
         for at in [footer.table_offset.get() as usize, footer.table_copy_offset.get() as usize] {
+            bytes[at..at + footer.sections.get() as usize * 64].fill(0);
             bytes[at..at + encoded.len()].copy_from_slice(&encoded);
         }
-        let footer = SegmentFooter { table_crc: U32::new(crc32(&encoded)), ..footer }.sealed();
+        let (sections, table_crc) = (U32::new(table.len() as u32), U32::new(crc32(&encoded)));
+        let footer = SegmentFooter { sections, table_crc, ..footer }.sealed();
         let end = bytes.len();
         bytes[end - 64..].copy_from_slice(footer.as_bytes());
         let name = FileName::Segments(entry.file).to_string();

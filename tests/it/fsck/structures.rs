@@ -8,7 +8,7 @@ use triune::io::SimDirectory;
 use triune::io::names::FileName;
 
 #[track_caller]
-fn finds(disk: &SimDirectory, level: u8, code: Code) {
+pub fn finds(disk: &SimDirectory, level: u8, code: Code) {
     for below in 0..level {
         assert!(check(disk, below).is_clean(), "level {below} sees it too: {:#?}", check(disk, below).findings);
     }
