@@ -250,7 +250,7 @@ fn dictionary(bytes: &[u8]) {
     let framed = {
         let header = [FST_VERSION, 0].map(u64::to_le_bytes).concat();
         let root = (header.len() + rest.len()).wrapping_sub(1) as u64;
-        [&header, rest, &u64::from(keys).to_le_bytes(), &root.to_le_bytes(), &[0; 4]].concat()
+        [&header[..], rest, &u64::from(keys).to_le_bytes(), &root.to_le_bytes(), &[0; 4]].concat()
     };
     let bytes = if mode & 1 == 0 { &framed[..] } else { rest };
     let Ok(fst) = Transducer::open(bytes) else { return };

@@ -68,8 +68,8 @@ pub struct BuildReport {
     pub segments: u64,
     /// Segments that have a vector graph.
     pub graphs: u64,
-    /// The least share of the true ten nearest, 0 to 1, that a walk with `ef` 64 found in one of the graphs, as measured on members of it;
-    /// `None` without a graph.
+    /// The least share of the true ten nearest, 0 to 1, that a walk with `ef` 64 found in one of the graphs, as measured when it was
+    /// built; `None` without a graph.
     pub recall: Option<f64>,
     /// Bytes of all files.
     pub bytes: u64,

@@ -24,8 +24,8 @@ pub struct Health {
     pub merges: MergeBacklog,
     /// About how many bytes committed documents take in memory, those that wait for their flush included.
     pub memtable_bytes: u64,
-    /// Bytes of links and codes of vector graphs that were copied into memory of their own, which [`crate::options::IoMode::Pinned`] does when
-    /// they are first searched.
+    /// Bytes of links and codes of vector graphs that were copied into memory of their own when they were first searched, as
+    /// [`crate::options::IoMode::Pinned`] does, and [`crate::options::IoMode::Pread`] has to.
     pub pinned_graph_bytes: u64,
     /// Full memtables that wait for their flush.
     pub waiting_flushes: u64,

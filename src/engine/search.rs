@@ -28,6 +28,8 @@ pub struct Nearest {
     pub hits: Vec<Scored>,
     /// Vector graphs that were walked.
     pub walks: u64,
+    /// Segments of which the codes of all that the filter admits were compared, since a walk would have cost more.
+    pub code_scans: u64,
     /// Vectors that were compared one by one, in segments without a graph, in memory, or where a walk would have cost more.
     pub compared: u64,
 }
@@ -62,6 +64,7 @@ pub(crate) fn vectors(parts: &Parts, schema: &Schema, vector: &[f32], admitted: 
         let admitted = admitted.map(|a| &a[i]);
         match part.nearest(&query, parts.lsn, admitted, effort, k, &mut offer)? {
             Found::Nearest => nearest.walks += 1,
+            Found::NearestByCodes => nearest.code_scans += 1,
             Found::Scan => scan(part, &query, parts.lsn, admitted, &mut |row, score| {
                 nearest.compared += 1;
                 offer(row, score);

@@ -233,6 +233,8 @@ pub struct SearchResult {
 pub struct VectorSearch {
     /// Vector graphs that were walked.
     pub walks: u64,
+    /// Segments of which the codes of all that the filter admits were compared.
+    pub code_scans: u64,
     /// Vectors that were compared one by one.
     pub compared: u64,
 }
@@ -302,8 +304,13 @@ impl Collection {
 
     fn vector_leg(&self, search: &Search, k: usize) -> Result<List> {
         let vector = search.vector.as_deref().ok_or_else(|| Error::InvalidArgument("mode vector needs a query vector".into()))?;
-        let Nearest { hits, walks, compared } = self.nearest_explained(vector, search.filter.as_ref(), k, search.effort)?;
-        Ok(List { name: "vector", weight: search.fusion.vector_weight, hits, vector_search: Some(VectorSearch { walks, compared }) })
+        let Nearest { hits, walks, code_scans, compared } = self.nearest_explained(vector, search.filter.as_ref(), k, search.effort)?;
+        Ok(List {
+            name: "vector",
+            weight: search.fusion.vector_weight,
+            hits,
+            vector_search: Some(VectorSearch { walks, code_scans, compared }),
+        })
     }
 
     fn text_leg(&self, search: &Search, k: usize) -> Result<List> {

@@ -32,7 +32,8 @@ pub struct VectorBytes {
     pub links: u64,
     /// Codes that the graphs are walked by.
     pub codes: u64,
-    /// Those of links and codes that were copied into memory of their own so far: see [`crate::options::IoMode::Pinned`].
+    /// Those of links and codes that were copied into memory of their own so far, as [`crate::options::IoMode::Pinned`] does, and
+    /// [`crate::options::IoMode::Pread`] has to.
     pub pinned: u64,
 }
 

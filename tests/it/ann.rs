@@ -178,3 +178,74 @@ fn an_effort_that_is_none_is_refused() {
         assert!(collection.nearest_with(&[0.0; DIMENSION], None, 1, effort).is_err(), "{effort:?}");
     }
 }
+
+#[test]
+fn an_audit_measures_what_a_search_finds_of_the_true_nearest() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[1_500, 1_000]);
+    db.compact().unwrap();
+    let whole = db.snapshot().collection("main").unwrap();
+    let told = std::cell::RefCell::new(Vec::new());
+    let audit = whole.audit_recall_with(50, Effort::Ef(64), |done, of| told.borrow_mut().push((done, of))).unwrap();
+    assert_eq!((audit.vectors, audit.sampled, audit.walks), (2_500, 50, 1.0));
+    assert!(audit.recall > 0.97 && audit.perfect > 25, "{audit:?}");
+    assert_eq!(told.into_inner(), (1..=50).map(|done| (done, 50)).collect::<Vec<_>>());
+    let hasty = whole.audit_recall(50, Effort::Ef(1)).unwrap();
+    assert!(hasty.recall < audit.recall && hasty.perfect < 50, "{hasty:?}");
+    let exact = whole.audit_recall(50, Effort::Exact).unwrap();
+    assert_eq!((exact.recall, exact.perfect, exact.walks), (1.0, 50, 0.0));
+    // More than there are is all of them. The dead are not asked about, what is in memory is.
+    db.delete("main", (0..2_490).map(|i| format!("d{i}")).collect()).unwrap();
+    db.put("main", documents(2_500..2_505)).unwrap();
+    let few = db.snapshot().collection("main").unwrap().audit_recall(1_000, Effort::DEFAULT).unwrap();
+    assert_eq!((few.vectors, few.sampled, few.recall, few.perfect), (15, 15, 1.0, 15));
+    db.clear("main").unwrap();
+    db.put("main", vec![Document::new("no vector")]).unwrap();
+    let none = db.snapshot().collection("main").unwrap().audit_recall(100, Effort::DEFAULT).unwrap();
+    assert_eq!((none.vectors, none.sampled, none.recall), (0, 0, 1.0));
+}
+
+#[test]
+fn what_vectors_and_graphs_take_is_reported_and_what_is_pinned() {
+    for (quantisation, coded) in [(Quantisation::Sq7, true), (Quantisation::None, false)] {
+        let disk = SimDirectory::newly_made();
+        let schema = Schema { hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() };
+        let db = made(&disk, schema, &[800, 700]);
+        let before = db.snapshot().collection("main").unwrap().vector_bytes().unwrap();
+        assert_eq!((before.graphs, before.links, before.codes, before.pinned), (0, 0, 0, 0));
+        assert_eq!(before.vectors, 1_500 * (DIMENSION as u64 * 4 + 8));
+        db.compact().unwrap();
+        db.close().unwrap();
+        for (io_mode, pins) in [(IoMode::Mmap, false), (IoMode::Pinned, true)] {
+            let db = Database::open_read_only_with(Arc::new(disk.clone()), options(io_mode)).unwrap();
+            let collection = db.snapshot().collection("main").unwrap();
+            let bytes = collection.vector_bytes().unwrap();
+            assert_eq!((bytes.graphs, bytes.vectors), (1, before.vectors));
+            // As docs/vectors.md says: 4 + 8 m + 4 m / (m - 1), and a stride of 64 for 24 codes; a little more for headers.
+            assert!((1_500 * 132..1_500 * 138 + 1_000).contains(&bytes.links), "{bytes:?}");
+            assert!(if coded { (1_500 * 64..1_500 * 64 + 200).contains(&bytes.codes) } else { bytes.codes == 0 }, "{bytes:?}");
+            assert_eq!((bytes.pinned, db.health().unwrap().pinned_graph_bytes), (0, 0), "nothing was searched yet");
+            ids(&collection, &vector(&mut Noise(5)), None, Effort::Ef(32));
+            let pinned = if pins { bytes.links + bytes.codes } else { 0 };
+            assert_eq!((collection.vector_bytes().unwrap().pinned, db.health().unwrap().pinned_graph_bytes), (pinned, pinned));
+        }
+    }
+}
+
+#[test]
+fn what_was_walked_and_what_was_compared_is_said() {
+    let disk = SimDirectory::newly_made();
+    let db = made(&disk, Schema::default(), &[2_000]);
+    db.compact().unwrap();
+    db.put("main", documents(2_000..2_030)).unwrap();
+    let collection = db.snapshot().collection("main").unwrap();
+    let went = |effort, filter: Option<&Filter>| {
+        let nearest = collection.nearest_explained(&vector(&mut Noise(5)), filter, 10, effort).unwrap();
+        assert_eq!(nearest.hits.len(), 10);
+        (nearest.walks, nearest.compared)
+    };
+    assert_eq!(went(Effort::Ef(20), None), (1, 30));
+    assert_eq!(went(Effort::Exact, None), (0, 2_030));
+    // So few are compared one by one: every hundredth, in the segment and in memory.
+    assert_eq!(went(Effort::Ef(20), Some(&filter(r#"{"hundredth":true}"#))), (0, 21));
+}

@@ -151,12 +151,12 @@ impl Node {
         }
         let at = self.start + usize::from(self.inputs) + usize::from(byte);
         let i = u16::from(bytes[at]);
-        match i < self.transitions {
-            // Of 256 transitions the last one has the number that says, of fewer, that there is none.
-            true if self.input(bytes, i) == byte => Ok(Some(i)),
-            true => Err(FormatError::new(at, "the index of a state of an fst names another transition")),
-            false => Ok(None),
-        }
+        // Of 256 transitions the last one has the number that says, of fewer, that there is none.
+        let (found, right) = match i < self.transitions {
+            true => (Some(i), self.input(bytes, i) == byte),
+            false => (None, !self.first_from(bytes, byte).1),
+        };
+        if right { Ok(found) } else { Err(misled(at)) }
     }
 
     /// The first transition of at least this byte, or their number, and whether its byte is this one.
@@ -191,6 +191,11 @@ impl Node {
     pub(super) fn final_output(&self, bytes: &[u8]) -> u64 {
         number(bytes, self.start, self.output_bytes)
     }
+}
+
+#[cold]
+fn misled(at: usize) -> FormatError {
+    FormatError::new(at, "the index of a state of an fst does not name the transition of a byte")
 }
 
 #[cold]

@@ -12,6 +12,7 @@ use crate::vector::kernel::walk::CodeQuery;
 use crate::vector::query::QueryVector;
 use crate::vector::reader::VectorsReader;
 use parking_lot::Mutex;
+use std::num::NonZeroUsize;
 use roaring::RoaringBitmap;
 
 /// Candidates are scored by the vectors themselves as far as this many times `k`, and this many more.
@@ -23,6 +24,8 @@ const SCORED_MORE: usize = 10;
 pub enum Found {
     /// The sink has the nearest, or what the walk took for them.
     Nearest,
+    /// The same, by the codes of all that may be answers: there were too few of these for a walk.
+    NearestByCodes,
     /// Nothing was scored: every vector that may be an answer is to be. Why it is so is the plan's business; the answer is exact then.
     Scan,
 }
@@ -85,6 +88,8 @@ impl Searcher {
         sink: &mut dyn FnMut(u32, f64),
     ) -> Result<Found> {
         let mut walked = Walked::new(graph);
+        // More copies of a vector than are asked for would only keep others out.
+        self.scratch.copies = NonZeroUsize::new(k);
         let whole = match &graph.codes {
             Some(codes) => {
                 graph.images.query(query.components(), &mut self.image);
@@ -127,7 +132,7 @@ impl Searcher {
             let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
             sink(vectors.row_at(position)?, score);
         }
-        Ok(Found::Nearest)
+        Ok(if plan == Plan::ScanCodes { Found::NearestByCodes } else { Found::Nearest })
     }
 
     /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `candidates`.

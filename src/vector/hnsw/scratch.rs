@@ -1,5 +1,7 @@
 //! What a search needs beside the graph, kept from one search to the next so that none allocates.
 
+use super::graph::NONE;
+
 /// The nearest points so far, in order, and which of them were expanded.
 ///
 /// An entry is the distance in its high half, as an integer of the same order, then the point, then whether it was expanded: one comparison of
@@ -115,17 +117,17 @@ fn ordered(distance: f32) -> u32 {
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
-/// Which points were met: one bit each, and the words that are to be cleared.
+/// Which points were met: one bit each, and those whose bits are to be cleared.
 #[derive(Debug, Default)]
 pub(super) struct Visited {
     words: Vec<u64>,
-    touched: Vec<u32>,
+    met: Vec<u32>,
 }
 
 impl Visited {
     /// Forgets everything and makes room for `points`. O(what was met since the last time), once O(points).
     pub(super) fn reset(&mut self, points: usize) {
-        self.touched.drain(..).for_each(|word| self.words[word as usize] = 0);
+        self.met.drain(..).for_each(|point| self.words[point as usize / 64] = 0);
         if self.words.len() < points.div_ceil(64) {
             self.words.resize(points.div_ceil(64), 0);
         }
@@ -137,6 +139,24 @@ impl Visited {
         self.words[point as usize / 64] & (1 << (point % 64)) != 0
     }
 
+    /// Notes the points of a row of links below `points`, and leaves those that are met for the first time in `new`. Whether one was met is as
+    /// good as random, so nothing branches on it.
+    #[inline]
+    pub(super) fn insert_row(&mut self, row: &[u32], points: usize, new: &mut Vec<u32>) {
+        new.resize(row.len(), 0);
+        let mut count = 0;
+        for &link in row.iter().take_while(|link| **link != NONE) {
+            let exists = (link as usize) < points;
+            let word = &mut self.words[if exists { link as usize / 64 } else { 0 }];
+            let bit = u64::from(exists) << (link % 64);
+            new[count] = link;
+            count += usize::from(exists && *word & bit == 0);
+            *word |= bit;
+        }
+        new.truncate(count);
+        self.met.extend_from_slice(new);
+    }
+
     /// Notes a point below what [`Visited::reset`] was told; whether it is met for the first time.
     #[inline]
     pub(super) fn insert(&mut self, point: u32) -> bool {
@@ -145,9 +165,7 @@ impl Visited {
         if *word & bit != 0 {
             return false;
         }
-        if *word == 0 {
-            self.touched.push(index);
-        }
+        self.met.push(point);
         *word |= bit;
         true
     }

@@ -41,15 +41,7 @@ impl Scratch {
         }
         self.take(space, query);
         while let Some(point) = self.pool.expand() {
-            self.survivors.clear();
-            for &link in links.row(level, point) {
-                if link == NONE {
-                    break;
-                }
-                if (link as usize) < links.points() && self.visited.insert(link) {
-                    self.survivors.push(link);
-                }
-            }
+            self.visited.insert_row(links.row(level, point), links.points(), &mut self.survivors);
             self.take(space, query);
         }
     }

@@ -58,7 +58,7 @@ fn tell(args: &BuildArgs, built: &BuildReport, took: Duration, out: &mut Out) ->
         built.bytes
     ))?;
     match built.recall {
-        Some(recall) => out.line(format_args!("recall@10 at ef 64, measured on members of the graph: {recall:.4}")),
+        Some(recall) => out.line(format_args!("recall@10 at ef 64, measured when the graph was built: {recall:.4}")),
         None => Ok(()),
     }
 }

@@ -71,18 +71,21 @@ pub(super) fn answer(collection: &Collection, search: &Search, result: &SearchRe
 
 /// How the nearest vectors were come by.
 fn nearest(went: VectorSearch, effort: Effort, metric: Metric) -> String {
-    let compared = if went.compared == 1 { "1 vector was".into() } else { format!("{} vectors were", went.compared) };
-    if went.walks == 0 {
-        return format!("{compared} compared one by one (exact), by {metric}");
+    let were = |n: u64, noun: &str| format!("{} {}", Counted(n, noun), if n == 1 { "was" } else { "were" });
+    let compared = format!("{} compared one by one", were(went.compared, "vector"));
+    if went.walks == 0 && went.code_scans == 0 {
+        return format!("{compared} (exact), by {metric}");
     }
     let how = match effort {
         Effort::Recall(recall) => format!("to find {recall} of the nearest"),
         Effort::Ef(ef) => format!("with {} (ef)", Counted(ef as u64, "candidate")),
         Effort::Exact => "exactly".into(),
     };
-    let walked = if went.walks == 1 { "1 vector graph was".into() } else { format!("{} vector graphs were", went.walks) };
-    let also = if went.compared > 0 { format!(", and {compared} compared one by one") } else { String::new() };
-    format!("{walked} walked {how}{also}; every score is exact, by {metric}")
+    let walked = format!("{} walked {how}", were(went.walks, "vector graph"));
+    let codes = format!("the codes of what the filter admits were compared in {}", Counted(went.code_scans, "segment"));
+    let parts = [(went.walks, walked), (went.code_scans, codes), (went.compared, compared)];
+    let said: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, said)| said).collect();
+    format!("{}; every score is exact, by {metric}", said.join(", and "))
 }
 
 /// The entities of the question, each with the documents that mention it.

@@ -11,6 +11,7 @@
 mod bare;
 mod curve;
 mod filters;
+mod million;
 mod ours;
 mod peers;
 
@@ -45,13 +46,19 @@ struct Arguments {
     /// Where databases and indexes stay.
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`.
+    /// Used by the program itself: open this database, ask once, say when.
+    #[arg(long, hide = true)]
+    once: Option<PathBuf>,
+    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`, `million`.
     #[arg(long, value_delimiter = ',', default_value = "peers,load,dead,bare,pinned,filters")]
     parts: Vec<String>,
 }
 
 fn main() -> Result<(), Failure> {
     let a = Arguments::parse();
+    if let Some(path) = &a.once {
+        return million::once(path);
+    }
     let data = Neighbours::read(&a.data)?;
     let scratch = tempfile::tempdir()?;
     let folder = a.keep.clone().unwrap_or_else(|| scratch.path().to_path_buf());
@@ -91,6 +98,9 @@ fn main() -> Result<(), Failure> {
     drop(sides);
     if wants("filters") {
         filters::measure(&data, &folder.join("filters.triune"))?;
+    }
+    if wants("million") {
+        million::measure(&data, &folder.join("million.triune"))?;
     }
     Ok(())
 }
