@@ -1,7 +1,6 @@
 //! What the indexes of a segment consist of, and tombstones: lists, entries and arrays, one at a time.
 
 use crate::{dispatch, number, split};
-use triune::{Components, Metric, Uuid};
 use triune::format::graph::{
     ListsEncoder, ListsLayout, decode_mentions, decode_name, decode_relations, encode_mentions, encode_name, encode_relations,
 };
@@ -12,14 +11,34 @@ use triune::format::terms::{TermInfoEntry, TextStatistics};
 use triune::format::tombstones::{
     EnvelopeKind, TombstonesEnvelope, TombstonesHeader, decode_seqs, decode_tombstones, encode_seqs, encode_tombstones,
 };
+use triune::format::transducer::{FST_KEY_BYTES_MAX, FST_VERSION, Transducer};
 use triune::format::vector_codes::{CodesShape, check_codes, decode_tail, encode_tail, image_dimension, row_meta, set_row_meta};
 use triune::format::vector_graph::{GraphShape, NO_LINK, check_row, encode_numbers};
-use triune::format::transducer::{FST_KEY_BYTES_MAX, FST_VERSION, Transducer};
-use triune::format::vectors::{VectorsShape, check_rows, encode_halves, encode_rows, view_components, view_halves, view_inverse_norms, view_rows};
+use triune::format::vectors::{
+    VectorsShape, check_rows, encode_halves, encode_rows, view_components, view_halves, view_inverse_norms, view_rows,
+};
+use triune::{Components, Metric, Uuid};
 use zerocopy::IntoBytes;
 
 pub fn fuzz(bytes: &[u8]) {
-    dispatch(bytes, &[postings, terms, vectors, metadata, mentions, relations, lists, tombstones, dying_seqs, envelope, dictionary, vector_graph, vector_codes]);
+    dispatch(
+        bytes,
+        &[
+            postings,
+            terms,
+            vectors,
+            metadata,
+            mentions,
+            relations,
+            lists,
+            tombstones,
+            dying_seqs,
+            envelope,
+            dictionary,
+            vector_graph,
+            vector_codes,
+        ],
+    );
 }
 
 fn postings(bytes: &[u8]) {

@@ -170,7 +170,7 @@ pub(super) fn refuse_missing(dir: &dyn Directory) -> Result<()> {
     match look(dir)? {
         Found::Database => Ok(()),
         Found::Unfinished => Err(Error::NotFound(format!(
-            "a database in {}: a create, restore or backup was cut short there and nothing in it counts; run it again, or remove the directory",
+            "a database in {}: a create, build, restore or backup was cut short there and nothing in it counts; run it again, or remove the directory",
             dir.describe()
         ))),
         Found::Nothing | Found::Foreign(_) => Err(Error::NotFound(format!("a database in {}; create one first", dir.describe()))),

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     fn shape() -> GraphShape {
-        let measured = std::array::from_fn(|i| Measured { recall: 0.5 + i as f64 / 100.0, compared: 100 * (1 + i as u32) });
+        let measured = std::array::from_fn(|i| Measured { recall: (5_000 + 100 * i) as f64 / 10_000.0, compared: 100 * (1 + i as u32) });
         GraphShape { m: 2, ef_construction: 200, level_counts: vec![17, 4, 1], sample: 9, measured }
     }
 

@@ -10,14 +10,19 @@ use zerocopy::FromBytes;
 
 /// Components, links and positions of which a line shows the first.
 const SHOWN: usize = 8;
+/// A row of codes is shorter.
+const ROW_BYTES_MAX: usize = 1 << 17;
 
 /// The structures inside a section that starts at byte `start` of the file and lies inside it; none for sections of other kinds.
 pub(super) fn inside(file: &dyn File, index: usize, start: u64, entry: &SectionEntry) -> std::io::Result<Vec<Structure>> {
     let section = Raw { file, index, start, entry };
-    match SectionKind::from_number(entry.kind.get()) {
-        Some(SectionKind::VectorGraph) => section.graph(),
-        Some(SectionKind::VectorCodes) => section.codes(),
-        _ => Ok(Vec::new()),
+    let kind = SectionKind::from_number(entry.kind.get());
+    if kind == Some(SectionKind::VectorGraph) {
+        section.graph()
+    } else if kind == Some(SectionKind::VectorCodes) {
+        section.codes()
+    } else {
+        Ok(Vec::new())
     }
 }
 
@@ -76,11 +81,10 @@ impl Raw<'_> {
 
     fn codes(&self) -> std::io::Result<Vec<Structure>> {
         let (count, stride, length) = (self.entry.items.get(), self.entry.aux.get(), self.entry.length.get());
-        let Some(rows) = count.checked_mul(stride).filter(|rows| *rows <= length.saturating_sub(8)) else { return Ok(Vec::new()) };
-        let Ok(first) = self.read(0, usize::try_from(stride).unwrap_or(usize::MAX).min(1 << 17)).map(|row| (row_meta(&row), row)) else {
-            return Ok(Vec::new());
-        };
-        let ((scale, bias), row) = first;
+        let room = length.checked_sub(8);
+        let Some(rows) = count.checked_mul(stride).filter(|&rows| room.is_some_and(|room| rows <= room)) else { return Ok(Vec::new()) };
+        let row = self.read(0, usize::try_from(stride).unwrap_or(usize::MAX).min(ROW_BYTES_MAX))?;
+        let (scale, bias) = row_meta(&row);
         let shown: Vec<u32> = row.iter().take(SHOWN).map(|&code| u32::from(code)).collect();
         let says = format!("{count} rows of {stride} bytes; node 0: scale {scale}, bias {bias}, codes {}", list(&shown));
         let unit = self.read(rows, 8)?.first_chunk::<8>().map_or(f64::NAN, |b| f64::from_le_bytes(*b));

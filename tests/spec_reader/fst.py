@@ -5,6 +5,7 @@
 
 VERSION, MAP_TYPE, HEADER_BYTES, FOOTER_BYTES = 3, 0, 16, 20
 EMPTY = 0
+KEY_BYTES_MAX = 4096
 INDEX_ABOVE = 32
 # The inputs with a number of their own, from 1 to 63.
 COMMON = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
@@ -149,6 +150,7 @@ class Fst:
             node = load(address)
             if node.final:
                 found.append((key, total + node.output))
+            self.need(len(key) <= KEY_BYTES_MAX, address, f"a key of more than {KEY_BYTES_MAX} bytes")
             for byte, output, target in reversed(node.transitions):
                 self.need(target == EMPTY or target < address, address, "a transition leads forward")
                 stack.append((target, key + bytes([byte]), total + output))

@@ -4,6 +4,7 @@ import re
 import unittest
 
 import effects
+import fst
 import graph
 import head
 import log
@@ -57,6 +58,7 @@ class Layouts(unittest.TestCase):
             "SECTION_PAGE_THRESHOLD": wire.SECTION_PAGE_THRESHOLD, "BLOCK_RAW_MAX": rows.BLOCK_RAW_MAX,
             "LISTS_PER_BLOCK": graph.LISTS_PER_BLOCK, "METADATA_PATH_BYTES_MAX": metadata.PATH_MAX,
             "METADATA_STRING_BYTES_MAX": metadata.STRING_MAX, "METADATA_PLAIN_ROWS_MAX": metadata.PLAIN_MAX, "METADATA_SOLE_ROW": metadata.SOLE,
+            "FST_VERSION": fst.VERSION, "FST_KEY_BYTES_MAX": fst.KEY_BYTES_MAX,
         }
         # What binds writers only, and has no place in a reader.
         writers = {"METADATA_DEPTH_MAX", "K_MAX", "UNSYNCED_BYTES_MAX", "BLOCK_RAW_TARGET"}

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use triune::graph::ppr::{Adjacency, personalized_pagerank};
 use triune::graph::walk::ALPHA;
-use triune::{Collection, Database, Document, Filter, Metadata, Mode, Relation, Schema, Search, WriteBatch};
+use triune::{Collection, Database, Document, Effort, Filter, Metadata, Mode, Relation, Schema, Search, WriteBatch};
 use triune_benches::{Corpus, Failure, Timings};
 
 /// Entities of the graph that PageRank walks.
@@ -110,8 +110,8 @@ fn filtered(corpus: &Corpus, path: &Path) -> Result<(), Failure> {
             let filter = Filter::parse(&format!(r#"{{"{key}":{rest}}}"#))?;
             let mut warm_up = Timings::default();
             let (all, some) = if round < 3 { (&mut warm_up, &mut Timings::default()) } else { (&mut all, &mut some) };
-            let unfiltered = all.time(|| collection.nearest(query, None, 10))?;
-            let hits = some.time(|| collection.nearest(query, Some(&filter), 10))?;
+            let unfiltered = all.time(|| collection.nearest_with(query, None, 10, Effort::Exact))?;
+            let hits = some.time(|| collection.nearest_with(query, Some(&filter), 10, Effort::Exact))?;
             assert_eq!(unfiltered.len(), 10, "the scan of everything fills its answer");
             check_filtered(&collection, query, &hits, modulus, rest)?;
         }
@@ -131,7 +131,7 @@ fn check_filtered(
     rest: usize,
 ) -> Result<(), Failure> {
     let mut expected = Vec::new();
-    for hit in collection.nearest(query, None, usize::try_from(collection.count())?)? {
+    for hit in collection.nearest_with(query, None, usize::try_from(collection.count())?, Effort::Exact)? {
         if collection.id_of(&hit)?.parse::<usize>()? % modulus == rest {
             expected.push((hit.seq, hit.score.to_bits()));
             if expected.len() == 10 {

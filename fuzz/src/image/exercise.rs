@@ -4,8 +4,8 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::options::Thresholds;
 use triune::{
-    Collection, Database, Document, Effort, Entity, Filter, IoMode, Legs, Metadata, Mode, Options, Patch, Relation, Rerank, Result, Schema, Scorer,
-    Search, Snapshot, WriteBatch, inspect, maintenance,
+    Collection, Database, Document, Effort, Entity, Filter, IoMode, Legs, Metadata, Mode, Options, Patch, Relation, Rerank, Result, Schema,
+    Scorer, Search, Snapshot, WriteBatch, inspect, maintenance,
 };
 
 /// Collections, documents, sources that are looked at one by one.

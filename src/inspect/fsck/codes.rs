@@ -75,7 +75,7 @@ macro_rules! codes {
 }
 
 codes! {
-    CreateUnfinished "CREATE-UNFINISHED" Benign 0 "A create, restore or backup was cut short; nothing in it counts.";
+    CreateUnfinished "CREATE-UNFINISHED" Benign 0 "A create, build, restore or backup was cut short; nothing in it counts.";
     Orphan "ORPHAN" Benign 0 "Nothing names this file: a crash left it, or a writer is making it now.";
     HeadSlot "HEAD-SLOT" Benign 0 "One slot of HEAD is not valid; the other one counts.";
     HeadLength "HEAD-LENGTH" Benign 0 "Bytes follow the two slots of HEAD.";

@@ -1,10 +1,10 @@
 //! The simulated disk: its files, its names, and what of both is pending.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::faults::SyncEffect;
-use super::inode::{Inode, Stamp, Versions};
+use super::inode::{Inode, Stamp, Versions, place};
 
 /// The place of a file in [`Disk::inodes`].
 pub(super) type FileId = usize;
@@ -149,11 +149,12 @@ impl Disk {
         let files = |entry: &Entry| entry.pending.states(&entry.durable).flatten().copied().collect::<Vec<FileId>>();
         let of_names = self.names.values().flat_map(|entry| entry.pending.stamps().to_vec());
         let of_files = self.names.values().flat_map(files).flat_map(|file| self.inodes[file].stamps());
-        let stamps: BTreeSet<Stamp> = of_names.chain(of_files).collect();
-        let order: BTreeMap<Stamp, usize> = stamps.into_iter().enumerate().map(|(rank, stamp)| (stamp, rank)).collect();
+        let mut order: Vec<Stamp> = of_names.chain(of_files).collect();
+        order.sort_unstable();
+        order.dedup();
         for (name, entry) in &self.names {
             (name, entry.pending.stamps().len()).hash(&mut hasher);
-            entry.pending.stamps().iter().for_each(|stamp| order[stamp].hash(&mut hasher));
+            entry.pending.stamps().iter().for_each(|stamp| place(&order, *stamp).hash(&mut hasher));
             for file in entry.pending.states(&entry.durable).chain([&entry.cached]) {
                 file.is_some().hash(&mut hasher);
                 file.iter().for_each(|&file| self.inodes[file].hash_state(&order, &mut hasher));

@@ -34,11 +34,16 @@ impl<T> Default for Versions<T> {
 }
 
 impl<T: Hash> Versions<T> {
-    fn hash_state(&self, order: &BTreeMap<Stamp, usize>, hasher: &mut impl Hasher) {
+    fn hash_state(&self, order: &[Stamp], hasher: &mut impl Hasher) {
         // The number of the values too, which is that of the stamps.
         self.values.hash(hasher);
-        self.stamps.iter().for_each(|stamp| order[stamp].hash(hasher));
+        self.stamps.iter().for_each(|stamp| place(order, *stamp).hash(hasher));
     }
+}
+
+/// The place of a stamp among ascending ones.
+pub(super) fn place(order: &[Stamp], stamp: Stamp) -> usize {
+    order.partition_point(|&other| other < stamp)
 }
 
 impl<T> Versions<T> {
@@ -169,8 +174,8 @@ impl Inode {
         self.dirty.values().flat_map(Versions::stamps).chain(self.lengths.stamps()).copied().collect()
     }
 
-    /// Adds all of it to a hash, where `order` gives each stamp its place among all of the disk.
-    pub(super) fn hash_state(&self, order: &BTreeMap<Stamp, usize>, hasher: &mut impl Hasher) {
+    /// Adds all of it to a hash, where `order` are all stamps of the disk, ascending: only their order counts.
+    pub(super) fn hash_state(&self, order: &[Stamp], hasher: &mut impl Hasher) {
         (self.durable.hash(), self.cache.hash(), self.sealed, self.late_error).hash(hasher);
         self.unreadable.hash(hasher);
         self.lengths.hash_state(order, hasher);

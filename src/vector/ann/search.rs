@@ -12,6 +12,7 @@ use crate::vector::kernel::walk::CodeQuery;
 use crate::vector::query::QueryVector;
 use crate::vector::reader::VectorsReader;
 use parking_lot::Mutex;
+use std::num::NonZeroUsize;
 use roaring::RoaringBitmap;
 
 /// Candidates are scored by the vectors themselves as far as this many times `k`, and this many more.
@@ -87,6 +88,8 @@ impl Searcher {
         sink: &mut dyn FnMut(u32, f64),
     ) -> Result<Found> {
         let mut walked = Walked::new(graph);
+        // More copies of a vector than are asked for would only keep others out.
+        self.scratch.copies = NonZeroUsize::new(k);
         let whole = match &graph.codes {
             Some(codes) => {
                 graph.images.query(query.components(), &mut self.image);

@@ -46,13 +46,17 @@ impl Scratch {
         admits: &mut impl FnMut(u32) -> bool,
     ) -> bool {
         self.answers.reset(how.ef);
-        let Some(start) = self.descend(space, query, links, 0) else { return true };
+        let Some((start, (entry, _))) = self.descend(space, query, links, 0).zip(links.entry()) else { return true };
         self.visited.reset(links.points());
         self.pool.reset(how.beam.max(how.ef));
         let begun = self.compared;
-        self.visited.insert(start);
         self.survivors.clear();
-        self.survivors.push(start);
+        // Every node can be reached from the entry, but not from everywhere else.
+        for start in [start, entry] {
+            if self.visited.insert(start) {
+                self.survivors.push(start);
+            }
+        }
         self.offer(space, query, admits, usize::MAX);
         while let Some((distance, node)) = self.pool.expand_at() {
             if !self.answers.admits(distance) {

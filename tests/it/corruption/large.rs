@@ -53,9 +53,16 @@ fn real(data: &Path) -> Vec<Document> {
         let (corpus, line) = &all[i * all.len() / DOCUMENTS];
         let (title, text) = (line["title"].as_str().unwrap(), line["text"].as_str().unwrap());
         let text = format!("{title}\n{text}");
-        let metadata = serde_json::json!({"title": title, "page": i % 40, "file_hash": format!("h{}", i % 2)});
+        let mut metadata = serde_json::json!({"title": title, "page": i % 40});
+        // Every fourth names its source in its metadata.
+        if i % 4 == 3 {
+            metadata["file_hash"] = format!("h{}", i % 8 / 4).into();
+        }
         let mentioned = extract_entities(ExtractorKind::Compat, &text);
-        let mut made = Document::new(format!("{corpus}/{}", line["id"].as_str().unwrap())).text(text).source(corpus.clone());
+        let mut made = Document::new(format!("{corpus}/{}", line["id"].as_str().unwrap())).text(text);
+        if i % 4 != 3 {
+            made = made.source(corpus.clone());
+        }
         made = made.metadata(Metadata::from_json(metadata.to_string()).unwrap());
         made.vector = document("large", i, 8).vector;
         let others = mentioned.iter().map(|(name, _)| name.as_str()).filter(|name| *name != title && !title.is_empty());

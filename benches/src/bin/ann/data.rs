@@ -3,9 +3,8 @@
 use std::path::Path;
 use triune::vector::kernel::dot_rows;
 use triune_benches::Failure;
-
-/// Neighbours that are asked for.
-pub(crate) const K: usize = 10;
+pub(crate) use triune_benches::neighbours::K;
+use triune_benches::neighbours::Neighbours;
 
 pub(crate) struct Data {
     /// All vectors, one after another.
@@ -19,16 +18,11 @@ pub(crate) struct Data {
 impl Data {
     /// Reads `base.npy`, `queries.npy` and `truth.npy`; of the base only the first `points`.
     pub(crate) fn read(folder: &Path, points: Option<usize>) -> Result<Data, Failure> {
-        let (mut base, dimension) = npy(&folder.join("base.npy"), f32::from_le_bytes)?;
-        let (queries, _) = npy(&folder.join("queries.npy"), f32::from_le_bytes)?;
-        let queries: Vec<Vec<f32>> = queries.chunks_exact(dimension).map(<[f32]>::to_vec).collect();
+        let Neighbours { mut base, dimension, queries, mut truth } = Neighbours::read(folder)?;
         if let Some(points) = points {
             base.truncate(points * dimension);
-            let truth = exact(&base, &queries);
-            return Ok(Data { base, dimension, queries, truth });
+            truth = exact(&base, &queries);
         }
-        let (truth, width) = npy(&folder.join("truth.npy"), u32::from_le_bytes)?;
-        let truth = truth.chunks_exact(width).map(|t| t[..K].to_vec()).collect();
         Ok(Data { base, dimension, queries, truth })
     }
 
@@ -80,14 +74,4 @@ fn exact(base: &[f32], queries: &[Vec<f32>]) -> Vec<Vec<u32>> {
         all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         all
     })
-}
-
-/// The rows of a .npy file of four-byte numbers, and how long they are.
-fn npy<T>(path: &Path, number: impl Fn([u8; 4]) -> T) -> Result<(Vec<T>, usize), Failure> {
-    let bytes = std::fs::read(path)?;
-    let header_bytes = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let header = String::from_utf8_lossy(&bytes[10..header_bytes]).into_owned();
-    let shape = header.split("'shape': (").nth(1).and_then(|s| s.split(')').next()).ok_or("no shape")?;
-    let width = shape.split(',').nth(1).and_then(|s| s.trim().parse().ok()).ok_or("no second dimension")?;
-    Ok((bytes[header_bytes..].as_chunks::<4>().0.iter().map(|b| number(*b)).collect(), width))
 }
