@@ -335,7 +335,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
     pub(crate) queries: Option<String>,
     /// Copy links and codes of vector graphs into memory of their own before they are walked
-    #[arg(long, requires = "queries")]
+    #[arg(long, requires = "queries", conflicts_with = "query")]
     pub(crate) pinned: bool,
     /// Query vectors in a NumPy file; row i belongs to line i of --queries
     #[arg(long, value_name = "FILE.npy", requires = "queries")]
