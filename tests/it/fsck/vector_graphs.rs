@@ -39,6 +39,11 @@ fn with_links(
     })
 }
 
+/// Where the row of a node on a level starts.
+fn row_of(shape: &GraphShape, level: usize, node: u32) -> u64 {
+    shape.level_offset(level) + u64::from(node) * shape.row_bytes(level) as u64
+}
+
 fn with_header(image: &Image, edit: impl FnOnce(&mut VectorGraphHeader)) -> SimDirectory {
     image.with_section(0, GRAPH, |bytes| {
         let mut header = VectorGraphHeader::read_from_prefix(bytes).unwrap().0;
@@ -122,25 +127,22 @@ fn positions_that_are_no_permutation_are_found() {
     finds(&exchanged, 3, Code::VectorCodes);
 }
 
-/// Where a link is put, and which: told of the shape, of where a row starts, and of how to read what stands somewhere.
-type LinkEdit<'a> = dyn Fn(&GraphShape, u64, &mut dyn FnMut(u64) -> u32) -> (u64, u32) + 'a;
-
 #[test]
 fn links_that_no_writer_makes_are_found() {
     let image = Image::of_graphs();
     for level in 0..2 {
-        let finds_it = |edit: &LinkEdit<'_>| {
-            let disk = with_links(&image, 0, |shape, read, edits| {
-                let row = shape.level_offset(level) + 2 * shape.row_bytes(level) as u64;
-                edits.push(edit(shape, row, read));
-            });
+        // Node 2 links to no node, to itself, to nothing and then to something.
+        for link in [118, u32::MAX - 1, 2, NO_LINK] {
+            let disk = with_links(&image, 0, |shape, _, edits| edits.push((row_of(shape, level, 2), link)));
             finds(&disk, 2, Code::VectorGraph);
-        };
-        finds_it(&|shape, row, _| (row, shape.level_counts[level]));
-        finds_it(&|_, row, _| (row, u32::MAX - 1));
-        finds_it(&|_, row, _| (row, 2));
-        finds_it(&|_, row, read| (row + 4, read(row)));
-        finds_it(&|_, row, _| (row, NO_LINK));
+        }
+        let twice = with_links(&image, 0, |shape, read, edits| {
+            let row = row_of(shape, level, 2);
+            edits.push((row + 4, read(row)));
+        });
+        finds(&twice, 2, Code::VectorGraph);
+        let beyond_the_level = with_links(&image, 0, |shape, _, edits| edits.push((row_of(shape, level, 2), shape.level_counts[level])));
+        finds(&beyond_the_level, 2, Code::VectorGraph);
     }
 }
 
@@ -206,8 +208,8 @@ fn codes_that_no_writer_makes_are_found() {
 #[test]
 fn codes_of_other_vectors_are_found() {
     let image = Image::of_graphs();
-    for (segment, (name, ..)) in GRAPHS.iter().enumerate().take(3) {
-        let dimension = if *name == "dot" { 6 } else { 5 };
+    for (segment, (name, ..)) in GRAPHS.into_iter().enumerate().take(3) {
+        let dimension = if name == "dot" { 6 } else { 5 };
         let tail = |bytes: &[u8]| bytes.len() - 8 - 4 * dimension;
         assert_eq!(CodesShape::new(3, dimension as u32).stride, 64);
         let changed = |edit: &dyn Fn(&mut [u8])| finds(&image.with_section(segment, CODES, edit), 3, Code::VectorCodes);
@@ -246,7 +248,7 @@ fn one_of_the_two_sections_without_the_other_is_found() {
 fn a_changed_byte_is_found_where_it_cannot_be_what_a_writer_means() {
     let image = Image::of_graphs();
     let (mut found, mut passed) = (0, 0);
-    for (segment, (name, ..)) in GRAPHS.iter().enumerate() {
+    for (segment, (name, ..)) in GRAPHS.into_iter().enumerate() {
         for kind in [GRAPH, CODES] {
             let Some(entry) = entry(&image, segment, kind) else { continue };
             let length = entry.length.get() as usize;
@@ -255,7 +257,7 @@ fn a_changed_byte_is_found_where_it_cannot_be_what_a_writer_means() {
                 let disk = image.with_section(segment, kind, |bytes| {
                     let measured = (4..8).contains(&at) || (12..16).contains(&at) || (80..140).contains(&at);
                     // Without codes no vector is known to be another's.
-                    let pairing = *name == "plain" && (192..).contains(&at);
+                    let pairing = name == "plain" && (192..).contains(&at);
                     let link = || at >= shape_of(bytes).base_offset() as usize;
                     // The low bits of a number are below what rounding may change.
                     let low = kind == CODES && (at.is_multiple_of(4) || at + 28 >= length);
