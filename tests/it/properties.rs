@@ -16,6 +16,7 @@
 //! `proptest-regressions/` and come first.
 
 mod cases;
+mod content;
 mod disk;
 mod draw;
 mod filters;

@@ -317,7 +317,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, conflicts_with_all = ["ef", "recall"])]
     pub(crate) exact: bool,
     /// The share of the true nearest that a walk of the vector graph is to find, by what was measured when it was built. Default: 0.98
-    #[arg(long, value_name = "0..1", conflicts_with = "ef")]
+    #[arg(long, value_name = "0..1", conflicts_with = "ef", allow_negative_numbers = true)]
     pub(crate) recall: Option<f64>,
     /// The scorer of the text search. Default: the collection's
     #[arg(long, value_enum)]

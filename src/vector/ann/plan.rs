@@ -24,6 +24,8 @@ pub enum Admitted<'a> {
 
 /// The most candidates that a walk keeps when nobody said how many.
 const EF_MOST: usize = 1_024;
+/// A graph whose widest walk was measured to find less than this is not walked for a recall.
+const HOPELESS: f64 = 0.9;
 /// What a graph that was not measured is searched with.
 const EF_UNMEASURED: usize = 96;
 /// Distances that a walk computes for each candidate it keeps, about, where that was not measured.
@@ -118,6 +120,9 @@ fn ef_for(graph: &StoredGraph, effort: Effort, k: usize) -> Option<usize> {
         EF_UNMEASURED
     } else {
         match measured.iter().position(|m| m.recall >= wanted) {
+            // A graph that finds so little is not worth walking: of few dimensions, many codes are equal; of lengths that differ by many powers
+            // of ten, most are.
+            None if measured[measured.len() - 1].recall < HOPELESS => return None,
             None => EF_MOST,
             Some(0) => EF_LADDER[0] as usize,
             Some(i) => between(measured[i - 1].recall, measured[i].recall, wanted, EF_LADDER[i - 1], EF_LADDER[i]),

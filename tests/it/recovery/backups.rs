@@ -67,7 +67,7 @@ pub fn sweep_backup(name: &str, moments: &[Moment], link: bool, budget: Budget) 
         // Killed: both processes at once, or the one that makes the backup alone.
         let mut pairs =
             vec![Pair { backup: moment.disk.after_kill(), of_backup: &of_backup, pending: true, original: killed, of_original: &of_kill }];
-        for (i, backup) in moment.disk.survivor_images(budget.images / 2).enumerate() {
+        for (i, backup) in moment.disk.survivor_images(budget.images / 4).enumerate() {
             let original = originals[i % originals.len()].snapshot();
             pairs.push(Pair { backup, of_backup: &of_backup, pending: false, original, of_original: &of_cut });
         }

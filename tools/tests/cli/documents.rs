@@ -126,7 +126,10 @@ fn stats_have_their_keys_and_numbers() {
     let keys = |v: &serde_json::Value| v.as_object().expect("it is an object").keys().cloned().collect::<Vec<_>>();
     let mut main = keys(&stats["collections"]["main"]);
     main.sort_unstable();
-    assert_eq!(main, ["documents", "entities", "mentions", "relations", "segments", "sources", "terms", "tokens", "vector_bytes", "vectors"]);
+    assert_eq!(
+        main,
+        ["documents", "entities", "mentions", "relations", "segments", "sources", "terms", "tokens", "vector_bytes", "vectors"]
+    );
     assert_eq!(keys(stats).len(), 3);
     let number = |key: &str| stats["collections"]["main"][key].as_u64().expect("it is a number");
     let got = ["documents", "sources", "vectors", "terms", "tokens", "entities", "mentions", "relations"].map(number);
