@@ -3,6 +3,7 @@
 //! Every error has a stable [`ErrorCode`] that the library, the command line and other bindings share. A message says what happened, both
 //! values, what was *not* changed and what to do next; a program never has to match on its text.
 
+use crate::models::ModelError;
 use std::fmt;
 
 /// The result of an operation of this crate.
@@ -50,6 +51,8 @@ pub enum ErrorCode {
     Interrupted,
     /// The operating system refused an operation; nothing was changed.
     Io,
+    /// A model that the call needs gave no answer; nothing was changed.
+    Model,
 }
 
 impl ErrorCode {
@@ -72,6 +75,7 @@ impl ErrorCode {
             ErrorCode::Poisoned => "Poisoned",
             ErrorCode::Interrupted => "Interrupted",
             ErrorCode::Io => "Io",
+            ErrorCode::Model => "Model",
         }
     }
 
@@ -92,6 +96,7 @@ impl ErrorCode {
             ErrorCode::DiskFull => 21,
             ErrorCode::OutcomeUnknown | ErrorCode::Poisoned => 22,
             ErrorCode::Io => 23,
+            ErrorCode::Model => 24,
             ErrorCode::Interrupted => 130,
         }
     }
@@ -129,6 +134,7 @@ impl fmt::Display for Corruption {
 /// | `Corrupt`, `UnsupportedVersion` | keep the files; `triune fsck` says what is damaged |
 /// | `OutcomeUnknown`, `Poisoned` | reopen the database: that decides what was committed |
 /// | `Io` | read the cause |
+/// | `Model` | its [`ModelErrorKind`](crate::models::ModelErrorKind) says whether trying again may help |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -189,6 +195,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// A model gave no answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
 }
 
 impl Error {
@@ -211,6 +220,7 @@ impl Error {
             Error::Poisoned(_) => ErrorCode::Poisoned,
             Error::Interrupted(_) => ErrorCode::Interrupted,
             Error::Io { .. } => ErrorCode::Io,
+            Error::Model(_) => ErrorCode::Model,
         }
     }
 
@@ -248,6 +258,7 @@ impl Error {
             Error::Poisoned(s) => Error::Poisoned(add(s)),
             Error::Interrupted(s) => Error::Interrupted(add(s)),
             Error::Io { context, source } => Error::Io { context: add(context), source },
+            Error::Model(e) => Error::Model(ModelError { message: add(e.message), ..e }),
         }
     }
 
@@ -272,6 +283,7 @@ impl Error {
             Error::Io { context, source } => {
                 Error::Io { context: context.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
             }
+            Error::Model(e) => Error::Model(e.clone()),
         }
     }
 }

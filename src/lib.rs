@@ -62,6 +62,7 @@ pub mod ids;
 pub mod inspect;
 pub mod io;
 pub mod maintenance;
+pub mod models;
 pub mod options;
 pub mod progress;
 pub mod ranking;

@@ -6,8 +6,11 @@
 //! | --- | --- |
 //! | `search.rs` | [`Search`] and its answer |
 //! | `fusion.rs` | reciprocal rank fusion, pure |
+//! | `passage.rs` | [`Passage`]: what a retriever hands on |
 
 pub mod fusion;
+mod passage;
 mod search;
 
+pub use passage::{Passage, Provenance, ScoreKind};
 pub use search::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult, VectorSearch};

@@ -12,6 +12,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("ids", 0),
     ("options", 0),
     ("progress", 0),
+    ("models", 0),
     ("document", 0),
     ("filter", 0),
     ("ranking", 0),
@@ -31,6 +32,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("engine", 60),
     ("inspect", 60),
     ("retrieval", 70),
+    ("connections", 70),
     ("maintenance", 70),
 ];
 

@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 const EXIT_STATUSES: &str = "Exit status: 0 success, 1 other, 2 usage, 10 NotFound, 11 AlreadyExists, 12 Locked, 13 Corrupt, 14 UnsupportedVersion,\n\
     15 SchemaMismatch, 16 EmbedderMismatch, 17 InvalidArgument, 18 DuplicateId, 19 LimitExceeded, 20 ReadOnly, 21 DiskFull,\n\
-    22 OutcomeUnknown, 23 Io, 130 Interrupted.";
+    22 OutcomeUnknown, 23 Io, 24 Model, 130 Interrupted.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -1,0 +1,80 @@
+//! What a retriever hands on: a text with its labels, its scores and where it was found.
+
+use crate::document::Metadata;
+
+/// What the score of a [`Passage`] means, and therefore which scores may be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScoreKind {
+    /// Cosine similarity, in [-1, 1].
+    CosineSimilarity,
+    /// Inner product, any finite number.
+    InnerProduct,
+    /// Negated squared distance, at most 0.
+    NegatedL2Distance,
+    /// BM25: above 0 with scorer `lucene`.
+    Bm25,
+    /// Added reciprocal ranks, above 0.
+    Rrf,
+    /// What mentions add up to, or a share of PageRank; above 0.
+    Graph,
+    /// Whatever an external source says.
+    External,
+}
+
+impl ScoreKind {
+    /// The stable spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ScoreKind::CosineSimilarity => "cosine_similarity",
+            ScoreKind::InnerProduct => "inner_product",
+            ScoreKind::NegatedL2Distance => "l2_distance",
+            ScoreKind::Bm25 => "bm25",
+            ScoreKind::Rrf => "rrf",
+            ScoreKind::Graph => "graph",
+            ScoreKind::External => "external",
+        }
+    }
+}
+
+/// One finding of a passage: which retriever, in which source, at which place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Provenance {
+    /// The retriever or leg: `vector`, `text`, `graph`, `web`, or a registered name.
+    pub retriever: String,
+    /// The source that was asked.
+    pub source: String,
+    /// The document's id there; empty for what has none, such as a page of the web.
+    pub id: String,
+    /// Its place in that retriever's list, from 0.
+    pub rank: usize,
+    /// That retriever's score.
+    pub score: f64,
+}
+
+/// A text that may answer a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// The document's id; empty for what has none.
+    pub id: String,
+    /// The text.
+    pub text: String,
+    /// For citations: see `labels.rs`.
+    pub title: String,
+    /// For citations: where the text is from, as its metadata says; else the id of the source that was asked.
+    pub source: String,
+    /// For citations: the file's name.
+    pub filename: String,
+    /// The id of the source that was asked.
+    pub source_id: String,
+    /// The retriever's score; absent where a source gives none.
+    pub score: Option<f64>,
+    /// What the score means; absent with it.
+    pub score_kind: Option<ScoreKind>,
+    /// A reranker's score; absent until one ran.
+    pub rerank_score: Option<f64>,
+    /// The document's metadata.
+    pub metadata: Option<Metadata>,
+    /// Every finding, the first one first. Passages that collapse keep all.
+    pub provenance: Vec<Provenance>,
+}
