@@ -4,10 +4,11 @@
 
 use super::{BLOCK, CodeQuery, CodeRows, Kernels, fetch, fetch_some, meta};
 use std::arch::x86_64::{
-    __m256, __m256i, _mm_add_epi32, _mm_add_ps, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_hadd_epi32, _mm_hadd_ps,
-    _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_cmpgt_epi32, _mm256_maskload_ps, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_extractf128_ps,
-    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_hadd_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16,
-    _mm256_set1_epi16, _mm256_setzero_ps, _mm256_setzero_si256,
+    __m256, __m256i, _mm_add_epi32, _mm_add_ps, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_hadd_epi32, _mm_hadd_ps, _mm_storeu_si128,
+    _mm256_add_epi32, _mm256_add_ps, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_cmpgt_epi32, _mm256_extractf128_ps,
+    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_hadd_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16,
+    _mm256_maddubs_epi16, _mm256_maskload_ps, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_ps,
+    _mm256_setzero_si256,
 };
 
 /// Rows scored at once.

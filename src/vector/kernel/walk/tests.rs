@@ -109,7 +109,10 @@ fn inner_products_are_within_four_ulp_times_the_root_of_the_dimension() {
                     let most = ulps * (dot(query, query) * dot(row, row)).sqrt();
                     let exact = -dot(query, row);
                     for (name, found) in [("ours", f64::from(ours)), ("simsimd", -f32::dot(query, row).unwrap())] {
-                        assert!((found - exact).abs() <= most, "{name}, {dimension} components at {shift}: {found}, {exact}, at most {most} apart");
+                        assert!(
+                            (found - exact).abs() <= most,
+                            "{name}, {dimension} components at {shift}: {found}, {exact}, at most {most} apart"
+                        );
                     }
                 }
             }
