@@ -9,7 +9,8 @@
 //!
 //! | file | role |
 //! | --- | --- |
-//! | `batch.rs` `resolve.rs` `patch.rs` | from what is asked to what is done |
+//! | `batch.rs` `resolve.rs` `catalog.rs` `patch.rs` | from what is asked to what is done |
+//! | `companions.rs` | what is kept beside a collection, in collections of their own |
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
 //! | `search.rs` `frequencies.rs` `audit.rs` | one retriever over all parts, and how much it finds |
@@ -26,10 +27,12 @@ pub(crate) mod backup;
 mod batch;
 mod builder;
 mod buried;
+mod catalog;
 mod checkpoint;
 mod commit;
 #[cfg(test)]
 mod commit_tests;
+pub(crate) mod companions;
 mod core;
 mod create;
 mod events;
