@@ -13,7 +13,7 @@
 //! | `companions.rs` | what is kept beside a collection, in collections of their own |
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
-//! | `search.rs` `frequencies.rs` `audit.rs` | one retriever over all parts, and how much it finds |
+//! | `search.rs` `scope.rs` `frequencies.rs` `audit.rs` | one retriever over all parts or one source, and how much it finds |
 //! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
 //! | `unfinished.rs` `restore.rs` `builder.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
@@ -51,6 +51,7 @@ mod replay;
 mod resolve;
 pub(crate) mod restore;
 mod rewrite;
+pub(crate) mod scope;
 mod search;
 mod segments;
 mod snapshot;

@@ -1,7 +1,7 @@
 //! A step between finding passages and handing them on: it judges, reorders, merges or drops them.
 
 use super::passage::Passage;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::models::Call;
 use parking_lot::Mutex;
 
@@ -20,7 +20,7 @@ pub struct StageContext<'a> {
 #[derive(Debug, Default)]
 pub struct StageReport {
     notes: Mutex<Vec<String>>,
-    failures: Mutex<Vec<String>>,
+    failures: Mutex<Vec<Error>>,
 }
 
 impl StageReport {
@@ -29,14 +29,14 @@ impl StageReport {
         self.notes.lock().push(note.into());
     }
 
-    /// Says what failed although there is an answer: a batch that a model did not judge, a rerank that fell back to rank fusion. It holds no text
-    /// of a question or a document. The dispatcher reports it beside the answer.
-    pub fn failure(&self, what: impl Into<String>) {
-        self.failures.lock().push(what.into());
+    /// Says what failed although there is an answer: a batch that a model did not judge, a rerank that fell back to rank fusion. Its words hold no
+    /// text of a question or a document. The dispatcher reports it beside the answer, with the stage's name.
+    pub fn failure(&self, error: impl Into<Error>) {
+        self.failures.lock().push(error.into());
     }
 
-    /// Everything that was said, in the order in which it was said: notes, then failures.
-    pub fn into_parts(self) -> (Vec<String>, Vec<String>) {
+    /// Everything that was said, in the order in which it was said: notes, and failures.
+    pub fn into_parts(self) -> (Vec<String>, Vec<Error>) {
         (self.notes.into_inner(), self.failures.into_inner())
     }
 }

@@ -10,7 +10,7 @@
 //! | `stored.rs` | where they are stored: the companion collection `:sources` |
 
 mod fields;
-// mod stored;
+mod stored;
 
 #[cfg(test)]
 mod tests;
