@@ -125,18 +125,28 @@ fn configurations_go_where_their_collection_goes_in_the_same_commit() {
         db.commit(batch).unwrap();
     };
     let all = |db: &Database| ["main", "other", "bare", "new"].map(|name| configured(db, name));
-    does(&|b| drop(b.swap_collections("main", "other")));
+    does(&|b| {
+        b.swap_collections("main", "other");
+    });
     assert_eq!(all(&db), [only(7), only(3), vec![], vec![]]);
-    does(&|b| drop(b.swap_collections("bare", "main")));
+    does(&|b| {
+        b.swap_collections("bare", "main");
+    });
     assert_eq!(all(&db), [vec![], only(3), only(7), vec![]]);
-    does(&|b| drop(b.swap_collections("bare", "main").rename_collection("main", "new")));
+    does(&|b| {
+        b.swap_collections("bare", "main").rename_collection("main", "new");
+    });
     assert_eq!(all(&db), [vec![], only(3), vec![], only(7)]);
     assert_eq!(db.snapshot().collections(), ["bare", "new", "new:sources", "other", "other:sources"]);
     let again = open(&disk.survivors_none(), false);
     assert_eq!(all(&again), [vec![], only(3), vec![], only(7)], "after a power cut");
-    does(&|b| drop(b.clear("other")));
+    does(&|b| {
+        b.clear("other");
+    });
     assert_eq!(all(&db), [vec![], vec![], vec![], only(7)]);
-    does(&|b| drop(b.drop_collection("new").drop_collection("other")));
+    does(&|b| {
+        b.drop_collection("new").drop_collection("other");
+    });
     assert_eq!(db.snapshot().collections(), ["bare"]);
 }
 
