@@ -36,7 +36,7 @@ mod commit_tests;
 pub(crate) mod companions;
 mod core;
 mod create;
-mod entity_vectors;
+pub(crate) mod entity_vectors;
 mod events;
 mod files;
 mod flush;
