@@ -263,6 +263,11 @@ pub(crate) fn embed_names(embedder: &dyn Embedder, names: &[String], call: &Call
         let what = format!("{} gave {} vectors for {} names", embedder.fingerprint(), vectors.len(), texts.len());
         return Err(ModelError::malformed(what).into());
     }
+    let dimension = embedder.dimension() as usize;
+    if let Some(other) = vectors.iter().map(Vec::len).find(|length| *length != dimension) {
+        let what = format!("{} gave a vector of {other} components, and has dimension {dimension}", embedder.fingerprint());
+        return Err(ModelError::malformed(what).into());
+    }
     if vectors.iter().flatten().any(|component| !component.is_finite()) {
         return Err(ModelError::malformed(format!("{} gave a vector with a component that is not finite", embedder.fingerprint())).into());
     }

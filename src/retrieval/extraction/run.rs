@@ -61,6 +61,8 @@ impl GraphExtraction {
         for wave in pending.chunks(self.calls) {
             if let Err(stop) = run.call.check() {
                 run.summary.stopped = Some(stop);
+            }
+            if run.summary.stopped.is_some() {
                 return Ok(run.summary);
             }
             let chunks = wave
@@ -98,12 +100,14 @@ impl Run<'_> {
         for (chunk, reply) in chunks.iter().zip(replies) {
             match reply {
                 Ok(extracted) => answered.push(Answered { chunk, extracted, vectors: Vec::new() }),
-                // Nobody waits for this one any more: it did not fail.
-                Err(_) if self.call.check().is_err() => {}
-                Err(error) => {
-                    self.summary.failed_chunks += 1;
-                    self.summary.fail(error);
-                }
+                Err(error) => match self.call.check() {
+                    // Nobody waits for this one any more: it did not fail.
+                    Err(stop) => self.summary.stopped = Some(stop),
+                    Ok(()) => {
+                        self.summary.failed_chunks += 1;
+                        self.summary.fail(error);
+                    }
+                },
             }
         }
         if let Some(embedder) = self.extraction.embedder.clone()
