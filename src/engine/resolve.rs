@@ -13,7 +13,7 @@ use crate::filter::Filter;
 use crate::format::effects::CatalogChange;
 use crate::ids::{Incarnation, Lsn, Seq};
 use crate::memtable::{Analysis, Totals};
-use crate::options::{Derivation, Schema};
+use crate::options::Derivation;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -57,11 +57,6 @@ impl Collection {
 }
 
 impl SourceView {
-    /// The collection it is part of.
-    pub(crate) fn collection(&self) -> &Collection {
-        &self.collection
-    }
-
     fn admitted(&self) -> Admitted<'_> {
         self.rows.as_deref()
     }

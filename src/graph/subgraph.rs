@@ -38,7 +38,7 @@ pub struct Subgraph {
 /// Two entities are joined by their relations, in either direction, and by the documents that mention both: the weight of an edge is the sum of
 /// the relations' weights, in the order of age, plus the number of the documents. There are at most 500 nodes: the seeds (by weight descending,
 /// then key, should they be more), then those joined to them by the sum of the weights of these edges descending, then by key. Of the edges
-/// between them the 2,000 heaviest are kept, equal ones by the keys of their ends. O(edges of the nodes).
+/// between them 2,000 are kept: those of the seeds before all others, so that none is cut off, then the heaviest, equal ones by the keys of their ends. O(edges of the nodes).
 pub fn around<P: GraphPart>(parts: &[P], seeds: &[(&str, f64)]) -> Result<Subgraph> {
     let mut walk = Walk::new(parts)?;
     let mut found: Vec<(u32, f64)> = Vec::with_capacity(seeds.len());
@@ -53,8 +53,10 @@ pub fn around<P: GraphPart>(parts: &[P], seeds: &[(&str, f64)]) -> Result<Subgra
     nodes.sort_unstable_by(|a, b| walk.union.key(*a).cmp(walk.union.key(*b)));
     let mut edges = walk.edges(&nodes)?;
     if edges.len() > EDGES_MAX {
+        let is_seed: Vec<bool> = nodes.iter().map(|node| found.iter().any(|seed| seed.0 == *node)).collect();
+        let apart = |e: &(u32, u32, f64)| !(is_seed[e.0 as usize] || is_seed[e.1 as usize]);
         // Nodes are numbered by their keys, so their numbers order equal weights.
-        edges.sort_unstable_by(|a, b| b.2.total_cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
+        edges.sort_unstable_by(|a, b| apart(a).cmp(&apart(b)).then(b.2.total_cmp(&a.2)).then((a.0, a.1).cmp(&(b.0, b.1))));
         edges.truncate(EDGES_MAX);
         edges.sort_unstable_by_key(|e| (e.0, e.1));
     }

@@ -1,7 +1,6 @@
 //! The classic retriever: the nearest vectors of each source.
 
 use super::gather::{Ranked, SourceAnswer, ask_all, candidates};
-use super::ledger::TokenLedger;
 use super::passage::{Provenance, ScoreKind};
 use super::request::{Request, Retrieved, Retriever, SourceRequest};
 use super::store::{Candidate, Store};
@@ -24,7 +23,7 @@ impl Retriever for ClassicRetriever {
     }
 
     fn search(&self, request: &Request<'_>) -> Retrieved {
-        let mut ledger = TokenLedger::new(request.token_limit, request.models.counter.as_deref());
+        let mut ledger = request.ledger();
         ask_all(request, self.name(), &mut ledger, |source, store| nearest(request, source, store))
     }
 

@@ -3,7 +3,6 @@
 
 use super::classic::nearest;
 use super::gather::{Ranked, SourceAnswer, side_by_side, take};
-use super::ledger::TokenLedger;
 use super::passage::{Provenance, ScoreKind};
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{EntityGraph, Seed, Store};
@@ -52,7 +51,7 @@ impl Retriever for GraphRetriever {
         });
         let mut answers: Vec<Option<Result<SourceAnswer>>> = answers.into_iter().map(Some).collect();
         let retried = self.give_way(request, &sources, &has_graph, &mut answers, &mut retrieved);
-        let mut ledger = TokenLedger::new(request.token_limit, request.models.counter.as_deref());
+        let mut ledger = request.ledger();
         for i in order(&has_graph) {
             if let Some(answer) = answers[i].take() {
                 let step = if has_graph[i] { self.name() } else { "classic" };

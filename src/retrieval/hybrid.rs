@@ -3,7 +3,6 @@
 use super::classic::{VECTOR, ranked};
 use super::fusion::{WeightedList, reciprocal_rank_fusion};
 use super::gather::{Ranked, SourceAnswer, ask_all, candidates};
-use super::ledger::TokenLedger;
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{Candidate, Store};
@@ -31,7 +30,7 @@ impl Retriever for HybridRetriever {
     }
 
     fn search(&self, request: &Request<'_>) -> Retrieved {
-        let mut ledger = TokenLedger::new(request.token_limit, request.models.counter.as_deref());
+        let mut ledger = request.ledger();
         ask_all(request, self.name(), &mut ledger, |source, store| both(request, source, store))
     }
 

@@ -1,6 +1,7 @@
 //! What a retriever is asked, and what it answers.
 
 use super::config::{CHUNKS_DEFAULT, CHUNKS_MAX, RetrievalConfig};
+use super::ledger::TokenLedger;
 use super::passage::Passage;
 use super::rewrite::Questions;
 use super::store::{Store, Stores};
@@ -168,6 +169,14 @@ impl<'a> Request<'a> {
             )));
         }
         self.vector_of(question)
+    }
+
+    /// The budget of the request.
+    pub(crate) fn ledger(&self) -> TokenLedger<'a> {
+        if self.token_limit.is_some() && self.models.counter.is_none() {
+            self.questions.note_uncounted();
+        }
+        TokenLedger::new(self.token_limit, self.models.counter.as_deref().map(|counter| counter as &dyn TokenCounter))
     }
 
     /// What rewriting had to say, once.

@@ -22,6 +22,7 @@ type Embedded = std::result::Result<Arc<[f32]>, ModelError>;
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     rewritten: OnceLock<Arc<str>>,
+    uncounted: OnceLock<()>,
     /// A cell for each question: who comes while it is being embedded waits for that one.
     vectors: Mutex<FxHashMap<Arc<str>, Arc<OnceLock<Embedded>>>>,
     notes: Mutex<Vec<String>>,
@@ -63,6 +64,12 @@ impl Questions {
     pub(super) fn vector(&self, request: &Request<'_>, question: &str) -> Result<Arc<[f32]>> {
         let cell = self.vectors.lock().entry(question.into()).or_default().clone();
         cell.get_or_init(|| embed(request, question)).clone().map_err(Error::from)
+    }
+
+    /// Says once that a limit was given and nobody counts.
+    pub(super) fn note_uncounted(&self) {
+        self.uncounted
+            .get_or_init(|| self.notes.lock().push("there is a limit of tokens and no counter: nothing was left out for it".into()));
     }
 
     pub(super) fn drain(&self, into: &mut Retrieved) {

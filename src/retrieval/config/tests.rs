@@ -1,3 +1,5 @@
+//! What configurations are read from, strictly and leniently, and what they refuse.
+
 use super::*;
 use serde_json::json;
 
