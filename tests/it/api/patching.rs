@@ -188,7 +188,11 @@ fn a_patch_for_a_version_changes_that_version_and_no_later_one() {
     let first = version(&db, "a");
     db.checkpoint().unwrap();
     db.patch("main", vec![Patch::new("a").text("better").of_version(first)]).unwrap();
-    refused(db.patch("main", vec![Patch::new("b").text("x"), Patch::new("a").text("late").of_version(first)]), ErrorCode::NotFound, &["it was written since", "nothing of the batch was written"]);
+    refused(
+        db.patch("main", vec![Patch::new("b").text("x"), Patch::new("a").text("late").of_version(first)]),
+        ErrorCode::NotFound,
+        &["it was written since", "nothing of the batch was written"],
+    );
     assert_eq!(&*main_of(&db).get("a").unwrap().unwrap().text, "better");
     assert_eq!(&*main_of(&db).get("b").unwrap().unwrap().text, "two");
     // The batch's own earlier calls count.
