@@ -54,6 +54,7 @@ macro_rules! rooms {
     };
 }
 
+pub mod connections;
 pub mod document;
 pub mod engine;
 pub mod error;
