@@ -151,7 +151,7 @@ pub(crate) struct CreateArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) schema: SchemaArgs,
-    /// What will make the vectors: static. Its name is stored, and no other embedder's vectors come in by `load` or `ingest`. Default: unknown
+    /// What will make the vectors: static, or cmd:PROGRAM. Its name is stored, and no other embedder's vectors come in by `load` or `ingest`. Default: unknown
     #[arg(long, value_name = "E", conflicts_with = "dim")]
     pub(crate) embedder: Option<String>,
     /// The name of the model whose vectors will be loaded, so that no other's come in beside them
@@ -213,7 +213,8 @@ pub(crate) struct IngestArgs {
     /// Files and folders. A file is stored under its path below the folder given; a file given itself under its name
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// What makes the vectors of the chunks: static (part of this program), or none. Default: what the collection names; static for a new one
+    /// What makes the vectors of the chunks: static (part of this program), cmd:PROGRAM, or none. Default: static, if the collection is new
+    /// or names it
     #[arg(long, value_name = "E")]
     pub(crate) embedder: Option<String>,
     #[command(flatten)]
@@ -261,7 +262,7 @@ pub(crate) struct LoadArgs {
     /// Vectors in a NumPy file (f16, f32 or f64, C order); row i belongs to line i, blank lines not counted
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) vectors: Option<PathBuf>,
-    /// Make the vectors of the texts: static (part of this program). The collection names this embedder
+    /// Make the vectors of the texts: static (part of this program), or cmd:PROGRAM. The collection names this embedder
     #[arg(long, value_name = "E", conflicts_with = "vectors")]
     pub(crate) embedder: Option<String>,
     #[command(flatten)]

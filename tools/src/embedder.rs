@@ -8,7 +8,7 @@ use triune::models::{Call, Embedder, ModelError, Purpose, TextRole};
 use triune::{ErrorCode, Schema};
 
 /// What `--embedder` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// It was not given.
     Default,
@@ -16,6 +16,8 @@ pub(crate) enum Wanted {
     Nothing,
     /// The one that is part of this program.
     Static,
+    /// A program that is asked line by line; its command.
+    Command(String),
 }
 
 impl Wanted {
@@ -25,53 +27,60 @@ impl Wanted {
             None => Ok(Wanted::Default),
             Some("none") => Ok(Wanted::Nothing),
             Some("static") => Ok(Wanted::Static),
+            Some(line) if line.starts_with("cmd:") => Ok(Wanted::Command(line.into())),
             // It may hold a key, so it is not repeated.
-            Some(_) => Err(Failure::invalid("--embedder is static or none. Nothing was changed")),
+            Some(_) => Err(Failure::invalid("--embedder is static, none or cmd:PROGRAM. Nothing was changed")),
+        }
+    }
+
+    /// Whether it asks for one, and not for the usual.
+    fn is_explicit(&self) -> bool {
+        matches!(self, Wanted::Static | Wanted::Command(_))
+    }
+
+    /// Reads the weights, or starts the program.
+    fn open(&self) -> Outcome<Box<dyn Embedder>> {
+        match self {
+            Wanted::Command(line) => command(line),
+            Wanted::Default | Wanted::Nothing | Wanted::Static => built_in(),
         }
     }
 
     /// The embedder of a collection that is about to be made.
-    pub(crate) fn for_new_collection(self) -> Outcome<Option<Box<dyn Embedder>>> {
+    pub(crate) fn for_new_collection(&self) -> Outcome<Option<Box<dyn Embedder>>> {
         match self {
             Wanted::Nothing => Ok(None),
             Wanted::Default if !cfg!(feature = "static-embedder") => Ok(None),
-            Wanted::Default | Wanted::Static => built_in().map(Some),
+            Wanted::Default | Wanted::Static | Wanted::Command(_) => self.open().map(Some),
         }
     }
 
     /// The embedder of documents for a collection that is there.
-    pub(crate) fn for_documents(self, collection: &str, schema: &Schema) -> Outcome<Option<Box<dyn Embedder>>> {
-        match (self, &schema.embedder) {
-            (Wanted::Nothing, _) | (Wanted::Default, None) => Ok(None),
-            (Wanted::Default | Wanted::Static, _) => {
-                let embedder = built_in()?;
-                same(&*embedder, collection, schema)?;
-                Ok(Some(embedder))
-            }
+    pub(crate) fn for_documents(&self, collection: &str, schema: &Schema) -> Outcome<Option<Box<dyn Embedder>>> {
+        if *self == Wanted::Nothing || !self.is_explicit() && schema.embedder.is_none() {
+            return Ok(None);
         }
+        let embedder = self.open()?;
+        same(&*embedder, collection, schema)?;
+        Ok(Some(embedder))
     }
 
     /// The embedder of questions to a collection. Nothing when the collection names one that is not at hand, unless it was asked for.
-    pub(crate) fn for_questions(self, collection: &str, schema: &Schema) -> Outcome<Option<Box<dyn Embedder>>> {
-        match (self, &schema.embedder) {
-            (Wanted::Nothing, _) | (Wanted::Default, None) => Ok(None),
-            (Wanted::Default, Some(_)) if !cfg!(feature = "static-embedder") => Ok(None),
-            (Wanted::Default, Some(named)) => {
-                let embedder = built_in()?;
-                if embedder.fingerprint() == named {
-                    return Ok(Some(embedder));
-                }
-                note(format_args!(
-                    "the vectors of {collection} are {named:?}'s, which this program does not have, so it makes no query vector: give --vector"
-                ));
-                Ok(None)
-            }
-            (Wanted::Static, _) => {
-                let embedder = built_in()?;
-                same(&*embedder, collection, schema)?;
-                Ok(Some(embedder))
+    pub(crate) fn for_questions(&self, collection: &str, schema: &Schema) -> Outcome<Option<Box<dyn Embedder>>> {
+        if self.is_explicit() {
+            return self.for_documents(collection, schema);
+        }
+        let Some(named) = schema.embedder.as_ref().filter(|_| *self == Wanted::Default) else { return Ok(None) };
+        if cfg!(feature = "static-embedder") {
+            let embedder = built_in()?;
+            if embedder.fingerprint() == named {
+                return Ok(Some(embedder));
             }
         }
+        note(format_args!(
+            "the vectors of {collection} are {named:?}'s, which is not part of this program, so the question gets none: give --embedder or --vector"
+        ));
+        Ok(None)
     }
 }
 
@@ -101,12 +110,23 @@ fn built_in() -> Outcome<Box<dyn Embedder>> {
     Err(Failure::invalid("this program was built without the embedder static. Nothing was changed"))
 }
 
+#[cfg(feature = "command")]
+fn command(line: &str) -> Outcome<Box<dyn Embedder>> {
+    use triune::connections::command::{CommandEmbedder, CommandOptions};
+    Ok(Box::new(CommandEmbedder::start(line, CommandOptions::default(), &Call::default())?))
+}
+
+#[cfg(not(feature = "command"))]
+fn command(_: &str) -> Outcome<Box<dyn Embedder>> {
+    Err(Failure::invalid("this program was built without programs as embedders. Nothing was changed"))
+}
+
 /// Writes into a schema which embedder its vectors will be of: the name, the dimension, and weights that suit it.
 pub(crate) fn name(embedder: &dyn Embedder, schema: &mut Schema) {
     schema.embedder = Some(embedder.fingerprint().into());
     schema.dimension = Some(embedder.dimension());
     #[cfg(feature = "static-embedder")]
-    if schema.leg_weights == triune::LegWeights::default() {
+    if schema.leg_weights == triune::LegWeights::default() && embedder.fingerprint().starts_with("triune-static-") {
         schema.leg_weights = triune::connections::static_embedder::StaticEmbedder::LEG_WEIGHTS;
     }
 }

@@ -53,7 +53,7 @@ pub struct StaticEmbedder {
 
 impl StaticEmbedder {
     /// What suits its vectors when a hybrid search fuses them with texts: tuned on the training claims of SciFact, see docs/embedder.md.
-    pub const LEG_WEIGHTS: LegWeights = LegWeights { vector: 500, text: 1000, graph: 500 };
+    pub const LEG_WEIGHTS: LegWeights = LegWeights { vector: 200, text: 1000, graph: 1000 };
 
     /// The embedder whose weights are part of this build. Takes a few milliseconds, and about 2 MiB for the vocabulary.
     ///

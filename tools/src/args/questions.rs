@@ -19,7 +19,7 @@ pub(crate) struct SearchArgs {
     /// The query vector: a JSON array, or @FILE with one (or with the one row of a .npy file)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) vector: Option<String>,
-    /// What makes the query vector that is not given: static (part of this program), or none. Default: what the collection names
+    /// What makes the query vector that is not given: static (part of this program), cmd:PROGRAM, or none. Default: static, if the collection names it
     #[arg(long, value_name = "E")]
     pub(crate) embedder: Option<String>,
     /// Only documents whose metadata match: {"year":{"$gte":2020}}
@@ -87,7 +87,7 @@ pub(crate) struct EvalArgs {
     /// Query vectors in a NumPy file, instead of the embedder's; row i belongs to line i of --queries
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) query_vectors: Option<PathBuf>,
-    /// What makes query vectors (and those of --corpus): static, or none. Default: what the collection names; static for --corpus
+    /// What makes query vectors (and those of --corpus): static, cmd:PROGRAM, or none. Default: static, for --corpus or if the collection names it
     #[arg(long, value_name = "E")]
     pub(crate) embedder: Option<String>,
     /// What is measured. Default: text, and vector and hybrid where there are vectors

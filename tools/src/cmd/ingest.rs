@@ -32,7 +32,7 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
 
     let database = open_or_create(&args.target.database)?;
-    let (schema, embedder) = collection(&database, &args.target.collection, wanted)?;
+    let (schema, embedder) = collection(&database, &args.target.collection, &wanted)?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     let interrupt = Interrupt::install(&input, "file", out.json())?;
     if embedder.is_none() {
@@ -74,7 +74,7 @@ fn open_or_create(path: &Path) -> Outcome<Database> {
 }
 
 /// The schema of the collection, which is made when it is not there, and the embedder of what comes into it.
-fn collection(database: &Database, name: &str, wanted: Wanted) -> Outcome<(Schema, Option<Box<dyn Embedder>>)> {
+fn collection(database: &Database, name: &str, wanted: &Wanted) -> Outcome<(Schema, Option<Box<dyn Embedder>>)> {
     let snapshot = database.snapshot();
     if snapshot.collections().iter().any(|c| c == name) {
         let schema = snapshot.collection(name)?.schema().clone();

@@ -120,6 +120,31 @@ fn a_collection_of_another_embedder_refuses_ours_and_both_are_named() {
     assert_eq!(db.count(), 1);
 }
 
+#[cfg(all(unix, feature = "command"))]
+#[test]
+fn a_program_makes_the_vectors_of_documents_and_questions() {
+    let db = Db::absent();
+    let root = folder(&db);
+    // Counts the letters a, b and c of each text.
+    let program = r#"import json,sys
+print(json.dumps({"fingerprint":"letters-v1","dimension":3}),flush=True)
+for line in sys.stdin:
+    print(json.dumps({"vectors":[[t.count(c) for c in "abc"] for t in json.loads(line)["texts"]]}),flush=True)
+"#;
+    let embedder = format!("cmd:python3 {}", db.file("letters.py", program));
+    db.run("ingest", &[&root, "--embedder", &embedder]).ok();
+    assert_eq!(embedder_of(&db), json!("letters-v1"));
+    let hits = db.run("search", &["a", "--mode", "vector", "--embedder", &embedder, "--json"]).ok().objects();
+    assert_eq!(hits.len(), 3);
+    assert!(hits[0]["score"].as_f64().is_some_and(|s| s > 0.5), "{hits:?}");
+    // The embedder of the program is another, and both are named.
+    let both = ["letters-v1", "triune-static-256-v1-"];
+    db.run("ingest", &[&root]).refused(16, "EmbedderMismatch", &both);
+    db.run("search", &["a", "--embedder", "static"]).refused(16, "EmbedderMismatch", &both);
+    let told = db.run("search", &["a", "--embedder", "cmd:/nowhere/at/all --key secret"]).refused(24, "Model", &["all"]);
+    assert!(!told.stderr.contains("secret"), "{}", told.stderr);
+}
+
 #[test]
 fn load_makes_vectors_when_it_is_told_to() {
     let db = Db::new(&["--embedder", "static"]);
@@ -133,7 +158,7 @@ fn load_makes_vectors_when_it_is_told_to() {
     let own = "{\"id\":\"d\",\"text\":\"x\",\"vector\":[1]}\n";
     db.feed("load", &["-", "--embedder", "static"], own).refused(17, "InvalidArgument", &["give one of them"]);
     db.run("search", &["wheat", "--embedder", "none", "--json"]).ok();
-    db.run("search", &["wheat", "--embedder", "https://user:secret@host"]).refused(17, "InvalidArgument", &["static or none"]);
+    db.run("search", &["wheat", "--embedder", "https://user:secret@host"]).refused(17, "InvalidArgument", &["static, none or cmd:PROGRAM"]);
     let told = db.run("search", &["wheat", "--embedder", "https://user:secret@host"]);
     assert!(!told.stderr.contains("secret"), "what may hold a key is not repeated: {}", told.stderr);
 }

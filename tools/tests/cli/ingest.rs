@@ -566,7 +566,7 @@ fn sizes_can_be_chosen() {
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_is_made() {
     let case = Case::new();
-    case.ingest(&["--embedder", "minilm"]).refused(17, "InvalidArgument", &["static or none", "Nothing was changed"]);
+    case.ingest(&["--embedder", "minilm"]).refused(17, "InvalidArgument", &["static, none or cmd:PROGRAM", "Nothing was changed"]);
     case.ingest(&["--glob", "a[b"]).refused(17, "InvalidArgument", &["--glob"]);
     case.db.run("ingest", &["/nowhere/at/all"]).refused(10, "NotFound", &["/nowhere/at/all", "Nothing was changed"]);
     assert!(!crate::support::exists(&case.db.path()));

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     let database = match (&args.corpus, &args.database) {
         (Some(corpus), _) => {
             let directory = tempfile::tempdir().map_err(|e| Failure::file("a temporary directory", &e))?;
-            let database = of_corpus(corpus, args.vectors.as_deref(), wanted, &directory.path().join("db"))?;
+            let database = of_corpus(corpus, args.vectors.as_deref(), &wanted, &directory.path().join("db"))?;
             temporary = Some(directory);
             database
         }
@@ -70,7 +70,7 @@ fn modes(args: &EvalArgs, vectors: bool) -> Vec<ModeName> {
 }
 
 /// A database of the lines of a file, whose text is title and text.
-fn of_corpus(file: &str, vectors: Option<&Path>, wanted: Wanted, path: &Path) -> Outcome<Database> {
+fn of_corpus(file: &str, vectors: Option<&Path>, wanted: &Wanted, path: &Path) -> Outcome<Database> {
     let mut schema = Schema { extractor: ExtractorKind::Compat, ..Schema::default() };
     let embedder = if vectors.is_some() { None } else { wanted.for_new_collection()? };
     if let Some(embedder) = &embedder {
