@@ -74,7 +74,8 @@ impl Scratch {
                 space.distances(query, &self.survivors, &mut self.distances);
                 self.compared += self.survivors.len() as u64;
                 let Some((&distance, &next)) = self.distances.iter().zip(&self.survivors).min_by(|a, b| a.0.total_cmp(b.0)) else { break };
-                if distance >= best[0] {
+                // In the order that is total, so that every step is nearer and there is a last one also where forged codes give no numbers.
+                if distance.total_cmp(&best[0]).is_ge() {
                     break;
                 }
                 (best[0], point) = (distance, next);

@@ -132,3 +132,36 @@ fn codes_come_near_the_distances() {
         }
     }
 }
+
+/// What codes give whose forged scales overflow: infinities, and what is no number.
+struct Numberless(usize);
+
+impl Space for Numberless {
+    type Query = u32;
+
+    fn points(&self) -> usize {
+        self.0
+    }
+
+    fn query_of(&self, point: u32, query: &mut u32) {
+        *query = point;
+    }
+
+    fn distances(&self, query: &u32, points: &[u32], out: &mut [f32]) {
+        let of = [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0];
+        points.iter().zip(out).for_each(|(point, out)| *out = of[(query ^ point) as usize % of.len()]);
+    }
+}
+
+#[test]
+fn every_walk_ends_where_distances_are_no_numbers() {
+    for points in [2, 40, 700] {
+        let space = Numberless(points);
+        let options = BuildOptions { m: 4, threads: 1, ..Default::default() };
+        let graph = build(&space, &options, &AtomicBool::new(false), |_| {}).unwrap();
+        let mut scratch = Scratch::default();
+        for query in 0..points as u32 {
+            assert!(scratch.search(&space, &query, &graph, 16).len() <= 16);
+        }
+    }
+}
