@@ -184,8 +184,8 @@ pub(crate) struct SchemaArgs {
     #[arg(long, value_name = "K")]
     pub(crate) source_key: Option<String>,
     /// What the lists of vector, text and graph weigh when a hybrid search fuses them, 0 to 1000 each. Default: 1,1,1, or what suits the embedder
-    #[arg(long, value_name = "V,T,G", value_delimiter = ',', num_args = 3)]
-    pub(crate) leg_weights: Vec<f64>,
+    #[arg(long, value_name = "V,T,G")]
+    pub(crate) leg_weights: Option<String>,
     #[command(flatten)]
     pub(crate) hnsw: HnswArgs,
 }

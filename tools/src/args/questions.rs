@@ -97,8 +97,8 @@ pub(crate) struct EvalArgs {
     #[arg(short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) k: u32,
     /// What vector, text and graph weigh in mode hybrid. Default: what the collection says
-    #[arg(long, value_name = "V,T,G", value_delimiter = ',', num_args = 3)]
-    pub(crate) leg_weights: Vec<f64>,
+    #[arg(long, value_name = "V,T,G")]
+    pub(crate) leg_weights: Option<String>,
 }
 
 const EVAL_USAGE: &str = "triune eval [OPTIONS] (DB | --corpus FILE.jsonl) --queries FILE.jsonl --qrels FILE.tsv";

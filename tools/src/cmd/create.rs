@@ -61,7 +61,7 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome<Schema> {
         extractor,
         hnsw: hnsw(&args.hnsw),
         components: args.components.into(),
-        leg_weights: leg_weights(&args.leg_weights)?.unwrap_or_default(),
+        leg_weights: leg_weights(args.leg_weights.as_deref())?.unwrap_or_default(),
         ..Schema::default()
     };
     if let Some(key) = &args.source_key {
@@ -71,17 +71,21 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome<Schema> {
     Ok(schema)
 }
 
-/// Reads `--leg-weights`, of which there are none or three.
-pub(super) fn leg_weights(given: &[f64]) -> Outcome<Option<LegWeights>> {
-    let [vector, text, graph] = given else { return Ok(None) };
-    let thousandths = |weight: f64| {
-        let most = f64::from(LegWeights::MAX);
-        match (weight * 1000.0).round() {
-            thousandths if (0.0..=most).contains(&thousandths) => Ok(thousandths as u32),
-            _ => Err(Failure::invalid(format!("a leg weighs 0 to {}; {weight} was given", most / 1000.0))),
+/// Reads `--leg-weights`.
+pub(super) fn leg_weights(given: Option<&str>) -> Outcome<Option<LegWeights>> {
+    let Some(given) = given else { return Ok(None) };
+    let most = f64::from(LegWeights::MAX);
+    let mut weights = Vec::new();
+    for weight in given.split(',') {
+        match weight.trim().parse::<f64>().map(|w| (w * 1000.0).round()) {
+            Ok(thousandths) if (0.0..=most).contains(&thousandths) => weights.push(thousandths as u32),
+            _ => return Err(Failure::invalid(format!("--leg-weights: a leg weighs 0 to {}; {weight:?} was given", most / 1000.0))),
         }
-    };
-    Ok(Some(LegWeights { vector: thousandths(*vector)?, text: thousandths(*text)?, graph: thousandths(*graph)? }))
+    }
+    match weights[..] {
+        [vector, text, graph] => Ok(Some(LegWeights { vector, text, graph })),
+        _ => Err(Failure::invalid(format!("--leg-weights are three, of vector, text and graph; {} were given", weights.len()))),
+    }
 }
 
 fn hnsw(args: &HnswArgs) -> Hnsw {

@@ -29,7 +29,7 @@ const BATCH: usize = 1000;
 
 pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     let wanted = Wanted::parse(args.embedder.as_deref())?;
-    let weights = super::create::leg_weights(&args.leg_weights)?;
+    let weights = super::create::leg_weights(args.leg_weights.as_deref())?;
     let (questions, unjudged) = judgements::read(&args.queries, &args.qrels, args.query_vectors.as_deref())?;
     // It is removed when it goes out of scope, also after an error.
     let mut temporary = None;
