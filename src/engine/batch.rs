@@ -1,5 +1,6 @@
 //! What a caller asks for: a write batch, checked and prepared before the writer's lock is taken.
 
+use super::companions::{Companion, refuse_companion};
 use crate::document::{Document, Metadata, Patch, StoredDocument};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -46,6 +47,8 @@ pub(crate) enum Operation {
     Drop { name: String },
     Rename { from: String, to: String },
     Swap { a: String, b: String },
+    PutCompanion { collection: String, companion: Companion, documents: Vec<Document> },
+    DeleteCompanion { collection: String, companion: Companion, ids: Vec<String> },
 }
 
 impl WriteBatch {
@@ -124,7 +127,7 @@ impl WriteBatch {
         self.operations.is_empty()
     }
 
-    fn push(&mut self, operation: Operation) -> &mut WriteBatch {
+    pub(super) fn push(&mut self, operation: Operation) -> &mut WriteBatch {
         self.operations.push(operation);
         self
     }
@@ -152,8 +155,8 @@ pub(crate) struct Staged {
 impl Staged {
     /// Whether any of it may write documents.
     pub(crate) fn may_add_rows(&self) -> bool {
-        use StagedOperation::{Patch, Put, ReplaceSource};
-        self.operations.iter().any(|o| matches!(o, Put { .. } | Patch { .. } | ReplaceSource { .. }))
+        use StagedOperation::{Patch, Put, PutCompanion, ReplaceSource};
+        self.operations.iter().any(|o| matches!(o, Put { .. } | Patch { .. } | ReplaceSource { .. } | PutCompanion { .. }))
     }
 }
 
@@ -170,6 +173,8 @@ pub(crate) enum StagedOperation {
     Drop { name: String },
     Rename { from: String, to: String },
     Swap { a: String, b: String },
+    PutCompanion { collection: String, companion: Companion, documents: Vec<Prepared> },
+    DeleteCompanion { collection: String, companion: Companion, ids: Vec<String> },
 }
 
 impl Staged {
@@ -183,6 +188,13 @@ impl Staged {
         };
         let stage = |operation| -> Result<StagedOperation> {
             Ok(match operation {
+                Operation::PutCompanion { collection, companion, documents } => {
+                    let documents = prepare_all(&companion.of(&collection), documents, None)?;
+                    StagedOperation::PutCompanion { collection, companion, documents }
+                }
+                Operation::DeleteCompanion { collection, companion, ids } => {
+                    StagedOperation::DeleteCompanion { collection, companion, ids }
+                }
                 Operation::Put { collection, documents, insert } => {
                     let documents = prepare_all(&collection, documents, None)?;
                     StagedOperation::Put { collection, documents, insert }
@@ -210,15 +222,21 @@ impl Staged {
                 Operation::Clear { collection } => StagedOperation::Clear { collection },
                 Operation::Create { name, schema } => {
                     check_name("a collection's name", &name)?;
+                    refuse_companion(&name)?;
                     schema.validate()?;
                     StagedOperation::Create { name, schema }
                 }
                 Operation::Drop { name } => StagedOperation::Drop { name },
                 Operation::Rename { from, to } => {
                     check_name("a collection's name", &to)?;
+                    refuse_companion(&to)?;
                     StagedOperation::Rename { from, to }
                 }
-                Operation::Swap { a, b } => StagedOperation::Swap { a, b },
+                Operation::Swap { a, b } => {
+                    refuse_companion(&a)?;
+                    refuse_companion(&b)?;
+                    StagedOperation::Swap { a, b }
+                }
             })
         };
         Ok(Staged { operations: batch.operations.into_iter().map(stage).collect::<Result<_>>()? })

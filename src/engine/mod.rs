@@ -9,10 +9,11 @@
 //!
 //! | file | role |
 //! | --- | --- |
-//! | `batch.rs` `resolve.rs` `patch.rs` | from what is asked to what is done |
+//! | `batch.rs` `resolve.rs` `catalog.rs` `patch.rs` | from what is asked to what is done |
+//! | `companions.rs` | what is kept beside a collection, in collections of their own |
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
-//! | `search.rs` `frequencies.rs` `audit.rs` | one retriever over all parts, and how much it finds |
+//! | `search.rs` `scope.rs` `frequencies.rs` `audit.rs` | one retriever over all parts or one source, and how much it finds |
 //! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
 //! | `unfinished.rs` `restore.rs` `builder.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
@@ -26,10 +27,12 @@ pub(crate) mod backup;
 mod batch;
 mod builder;
 mod buried;
+mod catalog;
 mod checkpoint;
 mod commit;
 #[cfg(test)]
 mod commit_tests;
+pub(crate) mod companions;
 mod core;
 mod create;
 mod events;
@@ -48,6 +51,7 @@ mod replay;
 mod resolve;
 pub(crate) mod restore;
 mod rewrite;
+pub(crate) mod scope;
 mod search;
 mod segments;
 mod snapshot;

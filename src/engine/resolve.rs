@@ -13,7 +13,7 @@ use crate::filter::Filter;
 use crate::format::effects::CatalogChange;
 use crate::ids::{Incarnation, Lsn, Seq};
 use crate::memtable::{Analysis, Totals};
-use crate::options::{Derivation, Schema};
+use crate::options::Derivation;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,14 +149,7 @@ impl<'a> Resolver<'a> {
         match operation {
             StagedOperation::Put { collection, documents, insert } => self.put(&collection, documents, insert),
             StagedOperation::Patch { collection, patches } => self.patch(&collection, patches),
-            StagedOperation::Delete { collection, ids } => {
-                let overlay = self.overlay(&collection)?.1;
-                let mut deleted = 0;
-                for id in &ids {
-                    deleted += u64::from(overlay.kill(id)?);
-                }
-                Ok(Outcome { written: 0, deleted })
-            }
+            StagedOperation::Delete { collection, ids } => self.delete(&collection, &ids),
             StagedOperation::DeleteWhere { collection, filter } => {
                 let deleted = self.overlay(&collection)?.1.kill_where(&filter)?;
                 Ok(Outcome { written: 0, deleted })
@@ -176,10 +169,12 @@ impl<'a> Resolver<'a> {
             StagedOperation::Drop { name } => self.drop_collection(&name),
             StagedOperation::Rename { from, to } => self.rename(&from, &to),
             StagedOperation::Swap { a, b } => self.swap(&a, &b),
+            StagedOperation::PutCompanion { collection, companion, documents } => self.put_companion(&collection, companion, documents),
+            StagedOperation::DeleteCompanion { collection, companion, ids } => self.delete_companion(&collection, companion, &ids),
         }
     }
 
-    fn info(&self, name: &str) -> Result<&Arc<CollectionInfo>> {
+    pub(super) fn info(&self, name: &str) -> Result<&Arc<CollectionInfo>> {
         self.catalog.collections.get(name).ok_or_else(|| no_collection(name))
     }
 
@@ -199,7 +194,7 @@ impl<'a> Resolver<'a> {
         Ok((incarnation, overlay))
     }
 
-    fn put(&mut self, name: &str, documents: Vec<Prepared>, insert: bool) -> Result<Outcome> {
+    pub(super) fn put(&mut self, name: &str, documents: Vec<Prepared>, insert: bool) -> Result<Outcome> {
         let schema = self.info(name)?.schema.clone();
         let written = documents.len() as u64;
         for prepared in documents {
@@ -215,6 +210,15 @@ impl<'a> Resolver<'a> {
             self.add(name, prepared.document, prepared.analysis)?;
         }
         Ok(Outcome { written, deleted: 0 })
+    }
+
+    pub(super) fn delete(&mut self, name: &str, ids: &[String]) -> Result<Outcome> {
+        let overlay = self.overlay(name)?.1;
+        let mut deleted = 0;
+        for id in ids {
+            deleted += u64::from(overlay.kill(id)?);
+        }
+        Ok(Outcome { written: 0, deleted })
     }
 
     fn patch(&mut self, name: &str, patches: Vec<Patch>) -> Result<Outcome> {
@@ -274,7 +278,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Changes the catalog, now and in the record.
-    fn change(&mut self, change: CatalogChange) -> Result<()> {
+    pub(super) fn change(&mut self, change: CatalogChange) -> Result<()> {
         Arc::make_mut(&mut self.catalog).apply(&change).map_err(Error::InvalidArgument)?;
         if let CatalogChange::Drop { incarnation, .. } | CatalogChange::Clear { old: incarnation, .. } = &change {
             self.gone.insert(*incarnation);
@@ -283,53 +287,15 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    fn new_incarnation(&mut self) -> Incarnation {
+    /// How many documents a collection has now.
+    pub(super) fn live(&mut self, name: &str) -> Result<u64> {
+        Ok(self.overlay(name)?.1.live())
+    }
+
+    pub(super) fn new_incarnation(&mut self) -> Incarnation {
         let incarnation = self.next_incarnation;
         self.next_incarnation = incarnation.next();
         incarnation
-    }
-
-    fn clear(&mut self, name: &str) -> Result<Outcome> {
-        let old = self.info(name)?.incarnation;
-        let deleted = self.overlay(name)?.1.live();
-        let new = self.new_incarnation();
-        self.change(CatalogChange::Clear { name: name.into(), old, new })?;
-        Ok(Outcome { written: 0, deleted })
-    }
-
-    fn create(&mut self, name: &str, schema: Schema) -> Result<Outcome> {
-        self.refuse_taken(name)?;
-        let incarnation = self.new_incarnation();
-        self.change(CatalogChange::Create { name: name.into(), incarnation, schema })?;
-        Ok(Outcome::default())
-    }
-
-    fn drop_collection(&mut self, name: &str) -> Result<Outcome> {
-        let deleted = self.overlay(name)?.1.live();
-        let incarnation = self.info(name)?.incarnation;
-        self.change(CatalogChange::Drop { name: name.into(), incarnation })?;
-        Ok(Outcome { written: 0, deleted })
-    }
-
-    fn rename(&mut self, from: &str, to: &str) -> Result<Outcome> {
-        let incarnation = self.info(from)?.incarnation;
-        self.refuse_taken(to)?;
-        self.change(CatalogChange::Rename { from: from.into(), to: to.into(), incarnation })?;
-        Ok(Outcome::default())
-    }
-
-    fn swap(&mut self, a: &str, b: &str) -> Result<Outcome> {
-        self.info(a)?;
-        self.info(b)?;
-        self.change(CatalogChange::Swap { a: a.into(), b: b.into() })?;
-        Ok(Outcome::default())
-    }
-
-    fn refuse_taken(&self, name: &str) -> Result<()> {
-        if self.catalog.collections.contains_key(name) {
-            return Err(Error::AlreadyExists(format!("collection {name:?}; nothing of the batch was written")));
-        }
-        Ok(())
     }
 }
 

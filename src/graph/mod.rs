@@ -21,6 +21,7 @@
 //! | `hops.rs` | [`hops::search`]: documents one and two steps from a question's entities |
 //! | `ppr.rs` | personalised PageRank on a graph in memory |
 //! | `walk.rs` | [`walk::docsgpt`]: documents by PageRank around a question's entities |
+//! | `subgraph.rs` | [`subgraph::around`]: the surroundings of some entities, for a walk of somebody else's |
 //! | `describe.rs` | entities, neighbours, the whole graph, and statistics |
 //!
 //! Spec §19.
@@ -34,6 +35,7 @@ mod pages;
 mod part;
 pub mod ppr;
 mod reader;
+pub mod subgraph;
 mod union;
 pub mod walk;
 

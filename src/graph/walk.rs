@@ -13,7 +13,7 @@ pub const ALPHA: f64 = 0.85;
 /// Steps from a seed to the farthest entity of the walk.
 const HOPS: usize = 2;
 /// Entities of the walk.
-const ENTITIES_MAX: usize = 500;
+pub(super) const ENTITIES_MAX: usize = 500;
 
 /// The best `k` documents by the walk named `docsgpt`, best first; equal scores in the order of their seqs.
 ///
@@ -28,14 +28,14 @@ const ENTITIES_MAX: usize = 500;
 ///
 /// `address.part` is the index in `parts`, which hold live rows only. O(edges of the entities in the walk).
 pub fn docsgpt<P: GraphPart>(parts: &[P], forms: &[String], seq_of: SeqOf<'_>, k: usize) -> Result<Vec<Scored>> {
-    let mut walk = Walk { union: Union::new(parts)?, near: FxHashMap::default() };
+    let mut walk = Walk::new(parts)?;
     let seeds = walk.seeds(forms)?;
     if k == 0 || seeds.is_empty() {
         return Ok(Vec::new());
     }
-    let mut nodes = walk.grow(&seeds)?;
+    let mut nodes = walk.grow(&seeds, HOPS)?;
     nodes.sort_unstable_by(|a, b| walk.union.key(*a).cmp(walk.union.key(*b)));
-    let graph = walk.graph(&nodes)?;
+    let graph = Adjacency::from_edges(nodes.len() as u32, &walk.edges(&nodes)?);
     let seed_weight = |node: &u32| seeds.iter().find(|s| s.0 == *node).map_or(0.0, |s| s.1);
     let ranks = personalized_pagerank(&graph, &nodes.iter().map(seed_weight).collect::<Vec<_>>(), ALPHA);
     let mut scores = Scores::new(parts.len());
@@ -48,22 +48,21 @@ pub fn docsgpt<P: GraphPart>(parts: &[P], forms: &[String], seq_of: SeqOf<'_>, k
 }
 
 /// The entities met, and the neighbours of those that were looked at.
-struct Walk<'a, P> {
-    union: Union<'a, P>,
+pub(super) struct Walk<'a, P> {
+    pub(super) union: Union<'a, P>,
     near: FxHashMap<u32, Vec<(u32, f64)>>,
 }
 
-impl<P: GraphPart> Walk<'_, P> {
+impl<'a, P: GraphPart> Walk<'a, P> {
+    pub(super) fn new(parts: &'a [P]) -> Result<Walk<'a, P>> {
+        Ok(Walk { union: Union::new(parts)?, near: FxHashMap::default() })
+    }
+
     /// The seeds with their weights.
-    fn seeds(&mut self, forms: &[String]) -> Result<Vec<(u32, f64)>> {
+    pub(super) fn seeds(&mut self, forms: &[String]) -> Result<Vec<(u32, f64)>> {
         let mut seeds = Vec::new();
         for (entity, _) in asked_for(&mut self.union, forms)? {
-            let documents = self.union.documents(entity)?.len();
-            let mut related = false;
-            if documents == 0 {
-                self.union.for_each_relation(entity, &mut |_, _| related = true)?;
-            }
-            if documents > 0 || related {
+            if let Some(documents) = self.existing(entity)? {
                 seeds.push((entity, 1.0 / documents.max(1) as f64));
             }
         }
@@ -71,17 +70,27 @@ impl<P: GraphPart> Walk<'_, P> {
         Ok(seeds)
     }
 
+    /// The documents that mention an entity; `None` when it has no live mention and no live relation, so does not exist.
+    pub(super) fn existing(&self, entity: u32) -> Result<Option<usize>> {
+        let documents = self.union.documents(entity)?.len();
+        let mut related = false;
+        if documents == 0 {
+            self.union.for_each_relation(entity, &mut |_, _| related = true)?;
+        }
+        Ok((documents > 0 || related).then_some(documents))
+    }
+
     /// Keeps the first `room` by weight descending, then by key.
-    fn keep(&self, entities: &mut Vec<(u32, f64)>, room: usize) {
+    pub(super) fn keep(&self, entities: &mut Vec<(u32, f64)>, room: usize) {
         entities.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| self.union.key(a.0).cmp(self.union.key(b.0))));
         entities.truncate(room);
     }
 
-    /// The entities of the walk.
-    fn grow(&mut self, seeds: &[(u32, f64)]) -> Result<Vec<u32>> {
+    /// The entities within so many steps of the seeds, at most 500.
+    pub(super) fn grow(&mut self, seeds: &[(u32, f64)], hops: usize) -> Result<Vec<u32>> {
         let mut nodes: Vec<u32> = seeds.iter().map(|s| s.0).collect();
         let mut frontier = nodes.clone();
-        for _ in 0..HOPS {
+        for _ in 0..hops {
             let room = ENTITIES_MAX - nodes.len();
             if room == 0 {
                 break;
@@ -107,7 +116,7 @@ impl<P: GraphPart> Walk<'_, P> {
     }
 
     /// All edges between `nodes`, numbered in the order given.
-    fn graph(&mut self, nodes: &[u32]) -> Result<Adjacency> {
+    pub(super) fn edges(&mut self, nodes: &[u32]) -> Result<Vec<(u32, u32, f64)>> {
         let number: FxHashMap<u32, u32> = nodes.iter().zip(0u32..).map(|(node, number)| (*node, number)).collect();
         let mut edges = Vec::new();
         for (from, &node) in (0u32..).zip(nodes) {
@@ -124,7 +133,7 @@ impl<P: GraphPart> Walk<'_, P> {
                 }
             }
         }
-        Ok(Adjacency::from_edges(nodes.len() as u32, &edges))
+        Ok(edges)
     }
 }
 

@@ -1,3 +1,5 @@
+//! What the traits promise without an implementation: one vector for one text, deadlines and cancellation, objects that threads share.
+
 use super::*;
 use std::time::{Duration, Instant};
 

@@ -53,7 +53,7 @@ pub struct Provenance {
 }
 
 /// A text that may answer a question.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Passage {
     /// The document's id; empty for what has none.
     pub id: String,

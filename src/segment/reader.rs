@@ -242,6 +242,14 @@ impl Section {
         }
     }
 
+    /// The bytes of `range` where they are mapped, unchecked: nothing may be made of them, they can only be asked for ahead of reading.
+    #[inline]
+    pub fn ahead(&self, range: Range<u64>) -> &[u8] {
+        let Source::Mapped(bytes) = &self.inner.source else { return &[] };
+        let at = self.state().entry.offset.get();
+        bytes.get((at + range.start) as usize..(at + range.end) as usize).unwrap_or(&[])
+    }
+
     /// The whole section, checked. In `Pread` mode it is read into memory once.
     pub fn whole(&self) -> Result<&[u8]> {
         match &self.inner.source {

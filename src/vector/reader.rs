@@ -2,6 +2,7 @@
 
 use super::ann::{Searchers, StoredGraph};
 use super::components::StoredComponents;
+use super::kernel;
 use super::query::QueryVector;
 use crate::error::{Error, Result};
 use crate::format::error::FormatError;
@@ -163,6 +164,16 @@ impl VectorsReader {
         let bytes = self.vector_bytes(position..position + 1)?;
         let norm = self.inverse_norm(position)?;
         Ok(self.view(&bytes).with_all(|vector| read(vector, norm)))
+    }
+
+    /// Asks for what [`VectorsReader::at`] will read. Changes nothing but time.
+    pub(super) fn fetch(&self, position: u32) {
+        let position = u64::from(position);
+        let bytes = self.inner.shape.vector_bytes();
+        kernel::walk::fetch(self.inner.vectors.ahead(position * bytes..(position + 1) * bytes));
+        if let Some(norms) = &self.inner.norms {
+            kernel::walk::fetch(norms.ahead(position * INVERSE_NORM_BYTES..(position + 1) * INVERSE_NORM_BYTES));
+        }
     }
 
     /// The row of the vector at a position.

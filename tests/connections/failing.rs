@@ -1,6 +1,8 @@
 //! A server that is slow, busy, broken or gone: what is tried again, what is waited for, and what ends a call.
 
 use crate::server::{Server, Step};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use triune::connections::http::{ChatOptions, HttpLanguageModel, HttpOptions, OpenAiCompatible};
 use triune::models::{Call, Cancellation, LanguageModel, ModelError, ModelErrorKind, Prompt};
@@ -223,9 +225,15 @@ fn a_server_that_is_not_there_is_unavailable() {
 
 #[test]
 fn a_secure_connection_to_a_server_without_one_is_a_matter_of_configuration() {
-    let server = Server::always(Step::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()));
-    let secure = HttpOptions::new(&format!("https://127.0.0.1:{}/v1", server.port())).unwrap();
-    let error = ask(HttpOptions { try_timeout: Duration::from_secs(10), ..secure }, &Call::default()).unwrap_err();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        // It takes what comes for a request, and says that it is none.
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+        let _ = stream.read(&mut [0]);
+    });
+    let error = ask(HttpOptions::new(&format!("https://127.0.0.1:{port}/v1")).unwrap(), &Call::default()).unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Configuration, "{error}");
-    assert!(error.message.contains("no secure connection"), "{error}");
+    assert!(error.message.contains("no secure connection") && error.message.contains("after 1 try"), "{error}");
 }

@@ -9,6 +9,8 @@
 //! | `programs.rs` | programs as embedders |
 //! | `secrets.rs` | what is never told |
 
+#![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
+
 #[cfg(feature = "http")]
 mod chatting;
 #[cfg(feature = "http")]

@@ -20,6 +20,7 @@
 //! | `layout` | helper of `format_spec`: structs and constants out of Rust source |
 //! | `recovery` | a crash at every operation, and every failing operation, on the simulated disk |
 //! | `reports` | what public reports of lost data in other engines would take here |
+//! | `retrieval` | the retrieval layer: retrievers, dispatcher, screenings, and what is configured of sources |
 //! | `source` | helper: reads the repository and cuts Rust into tokens |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
@@ -41,6 +42,7 @@ mod maintenance;
 mod properties;
 mod recovery;
 mod reports;
+mod retrieval;
 mod review;
 mod source;
 mod threads;

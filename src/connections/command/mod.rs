@@ -134,7 +134,7 @@ impl CommandEmbedder {
                 ModelError::malformed(format!("the program {} wrote a line of more than {max} bytes as {what}", self.name))
             }
             Ok(Err(NoLine::Ended)) => {
-                let how = running.ended().unwrap_or_else(|| "its output, and runs on".into());
+                let how = running.ended().unwrap_or_else(|| "its output".into());
                 let message = format!("the program {} ended {how} before {what}; the next call starts it again", self.name);
                 ModelError::new(ModelErrorKind::Unavailable, message)
             }

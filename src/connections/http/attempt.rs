@@ -26,9 +26,15 @@ pub(super) struct Message {
 }
 
 /// The HTTP library, set up so that it decides nothing: no redirect, no proxy that was not asked for, no status that is an error.
-pub(super) fn agent(options: &HttpOptions) -> ureq::Agent {
+///
+/// # Errors
+/// `Configuration` when the environment names a proxy that is not spoken to: it would be passed by.
+pub(super) fn agent(options: &HttpOptions) -> Result<ureq::Agent, ModelError> {
     let proxy = if options.proxy_from_environment { ureq::Proxy::try_from_env() } else { None };
-    ureq::Agent::config_builder()
+    if proxy.as_ref().is_some_and(|p| !matches!(p.protocol(), ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https)) {
+        return Err(ModelError::new(ModelErrorKind::Configuration, "the proxy of the environment is neither of HTTP nor of HTTPS"));
+    }
+    Ok(ureq::Agent::config_builder()
         .max_redirects(0)
         .max_redirects_will_error(false)
         .http_status_as_error(false)
@@ -36,7 +42,7 @@ pub(super) fn agent(options: &HttpOptions) -> ureq::Agent {
         .timeout_connect(Some(options.connect_timeout))
         .user_agent(concat!("triune/", env!("CARGO_PKG_VERSION")))
         .build()
-        .new_agent()
+        .new_agent())
 }
 
 /// Whether a logger takes what the HTTP library writes at its finest level: every byte that goes out, the key and the texts among them.

@@ -93,7 +93,7 @@ impl OpenAiCompatible {
     /// A server that will be asked as `options` say. Nothing is sent yet; the key is read now.
     ///
     /// # Errors
-    /// `Configuration` when the key's variable is not set, or a header's name is none.
+    /// `Configuration` when the key's variable is not set, a header's name is none, or the environment's proxy is one of SOCKS.
     pub fn new(options: HttpOptions) -> Result<OpenAiCompatible, ModelError> {
         let key = options.key_variable.as_deref().map(Key::from_environment).transpose()?.map(Arc::new);
         for name in [&options.request_id_header, &options.purpose_header].into_iter().flatten() {
@@ -104,7 +104,7 @@ impl OpenAiCompatible {
                 ));
             }
         }
-        let agent = attempt::agent(&options);
+        let agent = attempt::agent(&options)?;
         let pace = Pace::new(options.requests_per_minute, options.tokens_per_minute);
         Ok(OpenAiCompatible { shared: Arc::new(Shared { options, key, agent, pace, chance: RandomState::new() }) })
     }

@@ -42,7 +42,9 @@ impl HttpReranker {
     }
 
     fn request(&self, call: &Call<'_>, query: &str, texts: &[&str]) -> Result<Vec<f64>, ModelError> {
-        let body = json!({"model": self.options.model, "query": query, "documents": texts});
+        // Most servers refuse an empty text.
+        let documents: Vec<&str> = texts.iter().map(|text| if text.is_empty() { " " } else { text }).collect();
+        let body = json!({"model": self.options.model, "query": query, "documents": documents});
         let text_bytes = texts.iter().map(|text| text.len() + query.len()).sum();
         let reply: RerankReply = self.server.post(call, &Ask { path: "rerank", body: &body, text_bytes })?;
         let items = reply.results.into_iter().map(|result| (Some(result.index), result.relevance_score)).collect();

@@ -38,7 +38,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
-use tokenizers::{Tokenizer, TruncationParams};
+use tokenizers::{PostProcessor, Tokenizer, TruncationParams};
 
 /// How a model directory is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +178,14 @@ fn tokenizer(files: &ModelFiles) -> Result<Tokenizer, ModelError> {
         let rows = files.config.vocab_size;
         return Err(wrong(format_args!("tokenizer.json has {words} tokens, config.json speaks of {rows}")));
     }
-    let truncation = TruncationParams { max_length: files.tokens_max, ..TruncationParams::default() };
+    // Held against here, because the library subtracts one from the other.
+    let (marks, tokens_max) = (tokenizer.get_post_processor().map_or(0, |p| p.added_tokens(false)), files.tokens_max);
+    if marks >= tokens_max {
+        return Err(wrong(format_args!(
+            "tokenizer.json puts {marks} marks around a text, and {tokens_max} tokens are all that is used of one"
+        )));
+    }
+    let truncation = TruncationParams { max_length: tokens_max, ..TruncationParams::default() };
     tokenizer.with_padding(None);
     tokenizer.with_truncation(Some(truncation)).map_err(|e| wrong(format_args!("tokenizer.json: {e}")))?;
     Ok(tokenizer)

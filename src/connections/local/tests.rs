@@ -280,6 +280,16 @@ fn steps_and_poolings_that_are_not_computed_are_refused() {
 }
 
 #[test]
+fn a_tokenizer_with_more_marks_than_room_is_refused() {
+    let model = Model::new(1.0);
+    let mut tokenizer = tokenizer_json();
+    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["ids"] = json!([1; 20]);
+    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["tokens"] = json!(["[CLS]"; 20]);
+    model.put("tokenizer.json", &tokenizer);
+    assert!(model.refused().contains("21 marks around a text, and 10 tokens"), "{}", model.refused());
+}
+
+#[test]
 fn weights_cut_anywhere_are_refused() {
     let whole = safetensors(&tensors(1.0));
     let model = Model::new(1.0);

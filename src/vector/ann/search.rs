@@ -94,7 +94,7 @@ impl Searcher {
             Some(codes) => {
                 graph.images.query(query.components(), &mut self.image);
                 codes.coder.query(&self.image, &mut self.query);
-                let space = CodesOfNodes { walked: &walked, codes };
+                let space = CodesOfNodes::new(&walked, codes);
                 let query = std::mem::take(&mut self.query);
                 let whole = if plan == Plan::ScanCodes {
                     self.scan(&space, &query, vectors, admitted, scored(k))?
@@ -120,8 +120,11 @@ impl Searcher {
             return Ok(Found::Scan);
         }
         self.candidates.truncate(scored(k));
+        // They lie anywhere: all are asked for before the first is read.
+        self.candidates.iter().for_each(|&candidate| graph.fetch_position(candidate));
         for candidate in &mut self.candidates {
             *candidate = graph.position(*candidate)?;
+            vectors.fetch(*candidate);
         }
         // In the order in which they lie.
         self.candidates.sort_unstable();

@@ -1,5 +1,7 @@
 //! The links of a graph.
 
+use crate::vector::kernel;
+
 /// No point: pads a row of links.
 pub const NONE: u32 = u32::MAX;
 
@@ -11,6 +13,15 @@ pub trait Links {
     fn entry(&self) -> Option<(u32, usize)>;
     /// The neighbours of a point on a level that it has, padded.
     fn row(&self, level: usize, point: u32) -> &[u32];
+    /// The same, but that its links may lead to points that do not exist. A caller that meets such a one asks for [`Links::row`], which knows what
+    /// that means, and walks no further on it.
+    #[inline]
+    fn unchecked(&self, level: usize, point: u32) -> &[u32] {
+        self.row(level, point)
+    }
+    /// Asks for the row of a point on level 0 that will soon be walked. Changes nothing but time.
+    #[inline]
+    fn fetch(&self, _point: u32) {}
 }
 
 /// A graph in memory, as it is built.
@@ -42,6 +53,7 @@ impl Rows {
         Rows { width, links: vec![NONE; width * rows], distances: vec![0.0; width * rows] }
     }
 
+    #[inline]
     pub(super) fn row(&self, row: usize) -> &[u32] {
         &self.links[row * self.width..(row + 1) * self.width]
     }
@@ -104,5 +116,10 @@ impl Links for Graph {
     fn row(&self, level: usize, point: u32) -> &[u32] {
         let (rows, row) = self.place(level, point);
         rows.row(row)
+    }
+
+    #[inline]
+    fn fetch(&self, point: u32) {
+        kernel::walk::fetch(self.base.row(point as usize));
     }
 }

@@ -140,13 +140,14 @@ impl Visited {
     }
 
     /// Notes the points of a row of links below `points`, and leaves those that are met for the first time in `new`. Whether one was met is as
-    /// good as random, so nothing branches on it.
+    /// good as random, so nothing branches on it. False when the row has links to points that do not exist: they are passed over.
     #[inline]
-    pub(super) fn insert_row(&mut self, row: &[u32], points: usize, new: &mut Vec<u32>) {
+    pub(super) fn insert_row(&mut self, row: &[u32], points: usize, new: &mut Vec<u32>) -> bool {
         new.resize(row.len(), 0);
-        let mut count = 0;
+        let (mut count, mut all_exist) = (0, true);
         for &link in row.iter().take_while(|link| **link != NONE) {
             let exists = (link as usize) < points;
+            all_exist &= exists;
             let word = &mut self.words[if exists { link as usize / 64 } else { 0 }];
             let bit = u64::from(exists) << (link % 64);
             new[count] = link;
@@ -155,6 +156,7 @@ impl Visited {
         }
         new.truncate(count);
         self.met.extend_from_slice(new);
+        all_exist
     }
 
     /// Notes a point below what [`Visited::reset`] was told; whether it is met for the first time.

@@ -1,6 +1,7 @@
 //! A graph that is finished: its points renumbered as nodes, its rows of fixed width, as a segment holds it.
 
 use super::graph::{Links, NONE};
+use crate::vector::kernel;
 
 /// A finished graph. Nodes are numbered by level, highest first, and among those of a level so that neighbours lie near each other. Whether a
 /// node has level `l` is then one comparison, and node 0 is the entry.
@@ -34,6 +35,11 @@ impl Links for Sealed {
         }
         let before: usize = self.level_counts[1..level].iter().map(|&count| count as usize).sum();
         &self.upper[(before + node as usize) * self.m..][..self.m]
+    }
+
+    #[inline]
+    fn fetch(&self, node: u32) {
+        kernel::walk::fetch(self.row(0, node));
     }
 }
 

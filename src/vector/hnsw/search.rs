@@ -1,6 +1,6 @@
 //! Walks a graph towards a query.
 
-use super::graph::{Links, NONE};
+use super::graph::Links;
 use super::scratch::{Pool, Visited};
 use super::space::Space;
 use std::num::NonZeroUsize;
@@ -39,16 +39,19 @@ impl Scratch {
                 self.survivors.push(start);
             }
         }
-        self.take(space, query);
+        self.take(space, query, links);
         while let Some(point) = self.pool.expand() {
-            self.visited.insert_row(links.row(level, point), links.points(), &mut self.survivors);
-            self.take(space, query);
+            if !self.visited.insert_row(links.unchecked(level, point), links.points(), &mut self.survivors) {
+                // Nothing is made of what it leads to; whoever holds the links knows now.
+                links.row(level, point);
+            }
+            self.take(space, query, links);
         }
     }
 
     /// Compares the survivors with the query and offers them to the pool.
     #[inline]
-    fn take<S: Space>(&mut self, space: &S, query: &S::Query) {
+    fn take<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links) {
         self.distances.resize(self.survivors.len(), 0.0);
         space.distances(query, &self.survivors, &mut self.distances);
         self.compared += self.survivors.len() as u64;
@@ -57,6 +60,7 @@ impl Scratch {
             let crowd = self.copies.and_then(|most| self.pool.crowd(&place, most.get()));
             if crowd.is_none_or(|other| !space.are_copies(other, point)) {
                 self.pool.put(place);
+                links.fetch(point);
             }
         }
     }
@@ -66,10 +70,12 @@ impl Scratch {
         let (mut point, top) = links.entry()?;
         let mut best = [0.0];
         space.distances(query, &[point], &mut best);
+        // What was compared before was not nearer than the best is now.
+        self.visited.reset(links.points());
+        self.visited.insert(point);
         for level in (level + 1..=top).rev() {
             loop {
-                self.survivors.clear();
-                self.survivors.extend(links.row(level, point).iter().take_while(|l| **l != NONE).filter(|l| (**l as usize) < links.points()));
+                self.visited.insert_row(links.row(level, point), links.points(), &mut self.survivors);
                 self.distances.resize(self.survivors.len(), 0.0);
                 space.distances(query, &self.survivors, &mut self.distances);
                 self.compared += self.survivors.len() as u64;

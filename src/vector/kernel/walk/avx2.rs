@@ -2,21 +2,20 @@
 
 #![allow(unsafe_code, reason = "vector instructions: called only after the processor was asked for them, loading only from checked rows")]
 
-use super::{BLOCK, CodeQuery, CodeRows, Kernels, meta};
+use super::{BLOCK, CodeQuery, CodeRows, Kernels, fetch, fetch_some, meta};
 use std::arch::x86_64::{
-    __m256, __m256i, _MM_HINT_T0, _mm_add_epi32, _mm_add_ps, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_hadd_epi32, _mm_hadd_ps, _mm_prefetch,
-    _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_cmpgt_epi32, _mm256_maskload_ps, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_extractf128_ps,
-    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_hadd_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16,
-    _mm256_set1_epi16, _mm256_setzero_ps, _mm256_setzero_si256,
+    __m256, __m256i, _mm_add_epi32, _mm_add_ps, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_hadd_epi32, _mm_hadd_ps, _mm_storeu_si128,
+    _mm256_add_epi32, _mm256_add_ps, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_cmpgt_epi32, _mm256_extractf128_ps,
+    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_hadd_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16,
+    _mm256_maddubs_epi16, _mm256_maskload_ps, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_ps,
+    _mm256_setzero_si256,
 };
 
 /// Rows scored at once.
 const ROWS: usize = 4;
 /// Rows that are fetched before the first is scored.
-const AHEAD: usize = 8;
-/// Bytes of a cache line.
-const LINE: usize = 64;
-/// Lines of a row of floats that are fetched: the processor notices the rest by itself, and more requests would crowd it.
+const AHEAD: usize = 16;
+/// Lines of a row of floats that are fetched: these processors notice the rest by themselves, and more requests would crowd them.
 const FLOAT_LINES: usize = 8;
 
 pub(super) fn detect() -> Option<Kernels> {
@@ -38,7 +37,7 @@ pub(super) fn detect() -> Option<Kernels> {
 unsafe fn codes(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut [f32]) {
     let row = |point: u32| &rows.bytes[point as usize * rows.stride..][..rows.stride];
     for &point in points.iter().take(AHEAD) {
-        fetch(row(point), rows.stride);
+        fetch(row(point));
     }
     let mut ahead = points.iter().skip(AHEAD);
     let (fours, rest) = points.as_chunks::<ROWS>();
@@ -49,7 +48,7 @@ unsafe fn codes(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut
     };
     for (four, out) in fours.iter().zip(out_fours) {
         for &point in ahead.by_ref().take(ROWS) {
-            fetch(row(point), rows.stride);
+            fetch(row(point));
         }
         let rows = four.map(row);
         // SAFETY: each row is at least as long as the query, which the caller promised.
@@ -60,15 +59,6 @@ unsafe fn codes(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut
         // SAFETY: as above.
         let [sum] = unsafe { dots::<1>(&query.bytes, [row(point)]) };
         *out = score(sum, row(point));
-    }
-}
-
-/// Asks for the lines of a row.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn fetch(row: &[u8], bytes: usize) {
-    for line in row.chunks(LINE).take(bytes.div_ceil(LINE)) {
-        _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
     }
 }
 
@@ -110,17 +100,12 @@ unsafe fn dots<const N: usize>(query: &[i8], rows: [&[u8]; N]) -> [i32; N] {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn floats(query: &[f32], rows: &[f32], points: &[u32], out: &mut [f32]) {
     let row = |point: u32| &rows[point as usize * query.len()..][..query.len()];
-    let ask = |point: u32| {
-        for line in row(point).chunks(LINE / 4).take(FLOAT_LINES) {
-            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
-        }
-    };
-    points.iter().take(ROWS).for_each(|&point| ask(point));
+    points.iter().take(ROWS).for_each(|&point| fetch_some(row(point), FLOAT_LINES));
     let mut ahead = points.iter().skip(ROWS);
     let (fours, rest) = points.as_chunks::<ROWS>();
     let (out_fours, out_rest) = out.as_chunks_mut::<ROWS>();
     for (four, out) in fours.iter().zip(out_fours) {
-        ahead.by_ref().take(ROWS).for_each(|&point| ask(point));
+        ahead.by_ref().take(ROWS).for_each(|&point| fetch_some(row(point), FLOAT_LINES));
         *out = float_dots::<ROWS>(query, four.map(row)).map(|dot| -dot);
     }
     for (&point, out) in rest.iter().zip(out_rest) {

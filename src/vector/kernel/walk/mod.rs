@@ -4,6 +4,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod portable;
 
 use std::sync::OnceLock;
@@ -44,8 +46,8 @@ fn kernels() -> &'static Kernels {
     static CHOSEN: OnceLock<Kernels> = OnceLock::new();
     CHOSEN.get_or_init(|| {
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = avx2::detect() {
-            return avx2;
+        if let Some(found) = avx512::detect().or_else(avx2::detect) {
+            return found;
         }
         portable::KERNELS
     })
@@ -74,6 +76,30 @@ pub fn negative_dots(query: &[f32], rows: &[f32], points: &[u32], out: &mut [f32
     let rows_there = rows.len() / query.len();
     assert!(points.iter().all(|&p| (p as usize) < rows_there), "every point has a row");
     (kernels().floats)(query, rows, points, out);
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Asks the processor for some bytes that will soon be read. Changes nothing but time.
+#[inline]
+pub fn fetch<T>(row: &[T]) {
+    fetch_some(row, usize::MAX);
+}
+
+/// The same, but for what lies beyond so many lines.
+#[inline]
+#[allow(unsafe_code, reason = "a hint to the processor's caches has no safe interface everywhere")]
+pub(super) fn fetch_some<T>(row: &[T], lines: usize) {
+    const { assert!(size_of::<T>() > 0 && size_of::<T>() <= LINE, "a line has a few of them") };
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks(LINE / size_of::<T>()).take(lines) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that a program could see, and every processor of this family has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, lines);
 }
 
 #[cfg(test)]

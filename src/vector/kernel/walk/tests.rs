@@ -9,6 +9,15 @@ fn noise(count: usize) -> impl Iterator<Item = u32> {
     (0..count as u32).map(|i| (i + 1).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(40_503) >> 8)
 }
 
+/// Every implementation that this processor runs.
+fn implementations() -> Vec<Kernels> {
+    #[cfg(target_arch = "x86_64")]
+    let all = [avx512::detect(), avx2::detect()].into_iter().flatten().chain([portable::KERNELS]).collect();
+    #[cfg(not(target_arch = "x86_64"))]
+    let all = vec![portable::KERNELS];
+    all
+}
+
 #[test]
 fn every_processor_gives_the_distances_of_plain_rust() {
     for dimension in [1usize, 31, 32, 33, 100, 384, 1_000] {
@@ -23,14 +32,23 @@ fn every_processor_gives_the_distances_of_plain_rust() {
         let rows = CodeRows { bytes: &bytes, stride };
         let points = [0, 8, 3, 3, 7, 1, 2];
         let (mut fast, mut plain) = ([0.0; 7], [0.0; 7]);
-        code_distances(&query, rows, &points, &mut fast);
         (portable::KERNELS.codes)(&query, rows, &points, &mut plain);
-        assert_eq!(fast, plain, "{dimension} codes: sums of integers are exact");
+        for kernels in implementations() {
+            (kernels.codes)(&query, rows, &points, &mut fast);
+            assert_eq!(fast, plain, "{dimension} codes: sums of integers are exact");
+        }
         let floats: Vec<f32> = noise(dimension * 9).map(|n| (n % 2_001) as f32 / 1_000.0 - 1.0).collect();
-        negative_dots(&floats[..dimension], &floats, &points, &mut fast);
         (portable::KERNELS.floats)(&floats[..dimension], &floats, &points, &mut plain);
         let error = 4.0 * f32::EPSILON * dimension as f32;
-        assert!(fast.iter().zip(&plain).all(|(a, b)| (a - b).abs() <= error), "{dimension}: {fast:?}, {plain:?}");
+        for kernels in implementations() {
+            (kernels.floats)(&floats[..dimension], &floats, &points, &mut fast);
+            assert!(fast.iter().zip(&plain).all(|(a, b)| (a - b).abs() <= error), "{dimension}: {fast:?}, {plain:?}");
+            let mut alone = [0.0; 7];
+            points.iter().zip(&mut alone).for_each(|(&point, out)| {
+                (kernels.floats)(&floats[..dimension], &floats, &[point], std::slice::from_mut(out));
+            });
+            assert_eq!(alone, fast, "{dimension}: a distance does not depend on what else is compared");
+        }
     }
 }
 
@@ -40,11 +58,11 @@ fn dimensions() -> impl Iterator<Item = usize> {
 }
 
 /// Rows of codes of which the first byte lies at any address.
-fn distances_at(shift: usize, query: &CodeQuery, row: &[u8]) -> [f32; 5] {
+fn distances_at(kernels: &Kernels, shift: usize, query: &CodeQuery, row: &[u8]) -> [f32; 5] {
     let mut bytes = vec![0; shift];
     (0..5).for_each(|_| bytes.extend_from_slice(row));
     let mut out = [0.0; 5];
-    code_distances(query, CodeRows { bytes: &bytes[shift..], stride: row.len() }, &[0, 4, 1, 3, 2], &mut out);
+    (kernels.codes)(query, CodeRows { bytes: &bytes[shift..], stride: row.len() }, &[0, 4, 1, 3, 2], &mut out);
     out
 }
 
@@ -63,8 +81,8 @@ fn sums_of_codes_are_exact_at_the_extremes_and_at_any_address() {
             assert_eq!(i8::dot(&bytes, &codes), Some(sum as f64), "simsimd, {dimension} codes");
             bytes.resize(padded, 0);
             let query = CodeQuery { bytes, factor: 1.0, offset: 0, base: 0.0 };
-            for shift in [0, 1, 31] {
-                assert_eq!(distances_at(shift, &query, &row), [sum as f32; 5], "{dimension} codes at {shift}");
+            for (kernels, shift) in implementations().iter().flat_map(|k| [0, 1, 31].map(|shift| (k, shift))) {
+                assert_eq!(distances_at(kernels, shift, &query, &row), [sum as f32; 5], "{dimension} codes at {shift}");
             }
         }
     }
@@ -82,16 +100,20 @@ fn inner_products_are_within_four_ulp_times_the_root_of_the_dimension() {
         for (value, shift) in values.into_iter().zip([0, 1, 3, 7]) {
             let floats: Vec<f32> = noise(dimension * 6 + shift).map(value).collect();
             let (query, rows) = floats[shift..].split_at(dimension);
-            let (mut fast, mut plain) = ([0.0; 5], [0.0; 5]);
-            negative_dots(query, rows, &[0, 4, 2, 2, 1], &mut fast);
-            (portable::KERNELS.floats)(query, rows, &[0, 4, 2, 2, 1], &mut plain);
-            for ((&fast, &plain), row) in fast.iter().zip(&plain).zip([0, 4, 2, 2, 1]) {
-                let row = &rows[row * dimension..][..dimension];
-                let ulps = 4.0 * f64::from(f32::EPSILON) * (dimension as f64).sqrt();
-                let most = ulps * (dot(query, query) * dot(row, row)).sqrt();
-                let exact = -dot(query, row);
-                for (name, found) in [("fast", f64::from(fast)), ("plain", f64::from(plain)), ("simsimd", -f32::dot(query, row).unwrap())] {
-                    assert!((found - exact).abs() <= most, "{name}, {dimension} components at {shift}: {found}, {exact}, at most {most} apart");
+            for kernels in implementations() {
+                let mut all = [0.0; 5];
+                (kernels.floats)(query, rows, &[0, 4, 2, 2, 1], &mut all);
+                for (&ours, row) in all.iter().zip([0, 4, 2, 2, 1]) {
+                    let row = &rows[row * dimension..][..dimension];
+                    let ulps = 4.0 * f64::from(f32::EPSILON) * (dimension as f64).sqrt();
+                    let most = ulps * (dot(query, query) * dot(row, row)).sqrt();
+                    let exact = -dot(query, row);
+                    for (name, found) in [("ours", f64::from(ours)), ("simsimd", -f32::dot(query, row).unwrap())] {
+                        assert!(
+                            (found - exact).abs() <= most,
+                            "{name}, {dimension} components at {shift}: {found}, {exact}, at most {most} apart"
+                        );
+                    }
                 }
             }
         }

@@ -1,0 +1,53 @@
+//! The classic retriever: the nearest vectors of each source.
+
+use super::gather::{Ranked, SourceAnswer, ask_all, candidates};
+use super::passage::{Provenance, ScoreKind};
+use super::request::{Request, Retrieved, Retriever, SourceRequest};
+use super::store::{Candidate, Store};
+use crate::error::Result;
+
+/// The name of the vector leg in provenances.
+pub(super) const VECTOR: &str = "vector";
+
+/// Asks each source for the nearest vectors.
+///
+/// Of each source it fetches `clamp(2k, 20, 500)` candidates, where k is [`Request::top_k`], with the source's score threshold, and gives the
+/// first k that fit the budget. Sources stand in the order of the request; their scores are not compared, and what two sources both hold is given
+/// twice. A source that fails is reported, and the others go on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClassicRetriever;
+
+impl Retriever for ClassicRetriever {
+    fn name(&self) -> &str {
+        "classic"
+    }
+
+    fn search(&self, request: &Request<'_>) -> Retrieved {
+        let mut ledger = request.ledger();
+        ask_all(request, self.name(), &mut ledger, |source, store| nearest(request, source, store))
+    }
+
+    fn keeps_budget(&self) -> bool {
+        true
+    }
+}
+
+/// What the vectors of a source say.
+pub(super) fn nearest(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Result<SourceAnswer> {
+    let question = request.question_for(source);
+    let vector = request.vector_for(&source.id, &question)?;
+    request.call.check()?;
+    let k = candidates(request.top_k(source));
+    let found = store.dense(&source.id, &vector, k, source.config.score_threshold)?;
+    let kind = store.dense_kind();
+    let ranked = found.into_iter().enumerate().map(|(rank, candidate)| ranked(source, rank, candidate, VECTOR, Some(kind)));
+    Ok(SourceAnswer { ranked: ranked.collect(), ..SourceAnswer::default() })
+}
+
+/// A candidate as one leg found it.
+pub(super) fn ranked(source: &SourceRequest, rank: usize, candidate: Candidate, leg: &str, kind: Option<ScoreKind>) -> Ranked {
+    let Candidate { id, score, body } = candidate;
+    let provenance =
+        vec![Provenance { retriever: leg.into(), source: source.id.clone(), id: id.clone(), rank, score: score.unwrap_or_default() }];
+    Ranked { id, score, kind, provenance, body }
+}

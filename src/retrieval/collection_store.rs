@@ -1,0 +1,153 @@
+//! A Triune collection as a [`Store`]: each source of its documents, or the whole of it as one.
+
+use super::config::SourceConfig;
+use super::passage::ScoreKind;
+use super::store::{Body, Candidate, EntityGraph, EntityNode, Seed, Store};
+use crate::document::StoredDocument;
+use crate::engine::scope::{NamedSubgraph, SourceView};
+use crate::engine::{Collection, Snapshot};
+use crate::error::Result;
+use crate::options::{Effort, Metric, Scorer};
+use crate::ranking::Scored;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A collection of a snapshot, asked source by source: the source id is the source of the documents, and only they are answers. Scores are
+/// those of the whole collection, whose statistics they rest on.
+///
+/// It sees what its snapshot sees: make a new one to see later commits. What it learns of a source is kept as long as it lives.
+///
+/// ```
+/// # use triune::{Database, Document, Schema};
+/// use triune::retrieval::{CollectionStore, Store};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = Database::create(dir.path().join("db"))?;
+/// # db.create_collection("notes", Schema::default())?;
+/// db.put("notes", vec![Document::new("a").text("segments").source("x"), Document::new("b").text("segments").source("y")])?;
+/// let store = CollectionStore::new(&db.snapshot(), "notes")?;
+/// assert_eq!(store.keyword("y", "segments", 10)?[0].id, "b");
+/// # Ok::<(), triune::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct CollectionStore {
+    snapshot: Snapshot,
+    collection: Collection,
+    whole: bool,
+    effort: Effort,
+    scorer: Option<Scorer>,
+    views: Mutex<FxHashMap<Box<str>, Arc<SourceView>>>,
+}
+
+impl CollectionStore {
+    /// The sources of a collection.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such collection.
+    pub fn new(snapshot: &Snapshot, collection: &str) -> Result<CollectionStore> {
+        Ok(CollectionStore {
+            snapshot: snapshot.clone(),
+            collection: snapshot.collection(collection)?,
+            whole: false,
+            effort: Effort::DEFAULT,
+            scorer: None,
+            views: Mutex::new(FxHashMap::default()),
+        })
+    }
+
+    /// The whole collection as one source, by whatever id it is asked for.
+    ///
+    /// # Errors
+    /// As [`CollectionStore::new`].
+    pub fn whole(snapshot: &Snapshot, collection: &str) -> Result<CollectionStore> {
+        Ok(CollectionStore { whole: true, ..CollectionStore::new(snapshot, collection)? })
+    }
+
+    /// How hard the vector retriever tries. Default: [`Effort::DEFAULT`].
+    pub fn effort(mut self, effort: Effort) -> CollectionStore {
+        self.effort = effort;
+        self
+    }
+
+    /// The text scorer. Default: the collection's own.
+    pub fn scorer(mut self, scorer: Scorer) -> CollectionStore {
+        self.scorer = Some(scorer);
+        self
+    }
+
+    fn view(&self, source: &str) -> Result<Arc<SourceView>> {
+        let source = (!self.whole).then_some(source);
+        if let Some(view) = self.views.lock().get(source.unwrap_or_default()) {
+            return Ok(view.clone());
+        }
+        // Not under the lock: other sources need not wait, and two makers of one view make the same.
+        let view = Arc::new(self.collection.view(source)?);
+        self.views.lock().insert(source.unwrap_or_default().into(), view.clone());
+        Ok(view)
+    }
+
+    fn candidates(&self, hits: &[Scored]) -> Result<Vec<Candidate>> {
+        hits.iter().map(|hit| Ok(Candidate { id: self.collection.id_of(hit)?, score: Some(hit.score), body: None })).collect()
+    }
+}
+
+impl Store for CollectionStore {
+    fn dense_kind(&self) -> ScoreKind {
+        match self.collection.schema().metric {
+            Metric::Cosine => ScoreKind::CosineSimilarity,
+            Metric::Dot => ScoreKind::InnerProduct,
+            Metric::L2 => ScoreKind::NegatedL2Distance,
+        }
+    }
+
+    fn dense(&self, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
+        let mut hits = self.view(source)?.nearest(vector, k, self.effort)?;
+        if let Some(threshold) = threshold {
+            hits.retain(|hit| hit.score >= threshold);
+        }
+        self.candidates(&hits)
+    }
+
+    fn keyword(&self, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
+        let hits = self.view(source)?.best_texts(query, self.scorer, k)?;
+        self.candidates(&hits)
+    }
+
+    fn documents(&self, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>> {
+        let view = self.view(source)?;
+        let body = |document: StoredDocument| Body { text: document.text.into(), metadata: document.metadata };
+        ids.iter().map(|id| Ok(view.get(id)?.map(body))).collect()
+    }
+
+    fn entity_counts(&self, sources: &[&str]) -> Result<Vec<u64>> {
+        sources.iter().map(|source| self.view(source)?.entities()).collect()
+    }
+
+    fn have_graphs(&self, sources: &[&str]) -> Result<Vec<bool>> {
+        sources.iter().map(|source| self.view(source)?.mentions_entities()).collect()
+    }
+
+    fn entities_in(&self, source: &str, question: &str) -> Result<Vec<Seed>> {
+        let seeds = self.view(source)?.seeds(question)?;
+        Ok(seeds.into_iter().map(|(name, weight)| Seed { name: name.into(), weight }).collect())
+    }
+
+    fn entity_graph(&self, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
+        let seeds: Vec<(&str, f64)> = seeds.iter().map(|seed| (seed.name.as_str(), seed.weight)).collect();
+        let NamedSubgraph { graph, ids } = self.view(source)?.subgraph(&seeds)?;
+        let node = |(key, documents): (Box<str>, u64)| EntityNode { name: key.into(), documents };
+        Ok(EntityGraph {
+            nodes: graph.keys.into_iter().zip(graph.documents).map(node).collect(),
+            edges: graph.edges,
+            documents: ids.into_iter().zip(graph.links.into_iter().map(|(_, nodes)| nodes)).collect(),
+        })
+    }
+
+    fn embedder(&self, _: &str) -> Option<&str> {
+        self.collection.schema().embedder.as_deref()
+    }
+
+    fn config(&self, source: &str) -> Result<Option<SourceConfig>> {
+        self.snapshot.source_config(self.collection.name(), source)
+    }
+}

@@ -1,0 +1,164 @@
+//! What retrievers share: asking sources side by side, and making passages of what they gave, in the order of the sources and within the budget.
+
+use super::labels::{Labels, labels};
+use super::ledger::TokenLedger;
+use super::passage::{Passage, Provenance, ScoreKind};
+use super::request::{Request, RetrievalError, Retrieved, SourceRequest};
+use super::store::{Body, Store};
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Sources that are asked at once.
+pub(crate) const WORKERS_MAX: usize = 4;
+/// Candidates that a source is asked for at least and at most.
+const CANDIDATES: (usize, usize) = (20, 500);
+
+/// How many candidates a source is asked for when so many passages are wanted of it: twice as many, since some may not fit.
+pub(crate) fn candidates(top_k: usize) -> usize {
+    top_k.saturating_mul(2).max(CANDIDATES.0).min(CANDIDATES.1)
+}
+
+/// A document of a source's answer.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    pub(crate) id: String,
+    pub(crate) score: Option<f64>,
+    pub(crate) kind: Option<ScoreKind>,
+    pub(crate) provenance: Vec<Provenance>,
+    pub(crate) body: Option<Body>,
+}
+
+/// What one source gave: as much as a retriever could find of it, and what failed beside.
+#[derive(Debug, Default)]
+pub(crate) struct SourceAnswer {
+    pub(crate) ranked: Vec<Ranked>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) errors: Vec<RetrievalError>,
+}
+
+/// Runs `job` for `0..jobs`, up to four at once, and gives the results in that order.
+pub(crate) fn side_by_side<T: Send>(jobs: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if jobs <= 1 {
+        return (0..jobs).map(job).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<T>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
+    let work = || {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(slot) = results.get(i) else { return };
+            *slot.lock() = Some(job(i));
+        }
+    };
+    std::thread::scope(|scope| {
+        // The caller's thread is one of the four.
+        for _ in 1..jobs.min(WORKERS_MAX) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    results.into_iter().filter_map(Mutex::into_inner).collect()
+}
+
+/// Asks every source of a request side by side, and takes passages from the answers in the order of the sources.
+pub(crate) fn ask_all(
+    request: &Request<'_>,
+    step: &str,
+    ledger: &mut TokenLedger<'_>,
+    ask: impl Fn(&SourceRequest, &dyn Store) -> Result<SourceAnswer> + Sync,
+) -> Retrieved {
+    let mut retrieved = Retrieved::default();
+    if request.is_idle() {
+        return retrieved;
+    }
+    let sources = request.asked();
+    let answers = side_by_side(sources.len(), |i| {
+        request.call.check()?;
+        let store = request.store(&sources[i].id)?.as_ref();
+        let mut answer = ask(sources[i], store)?;
+        load(store, &sources[i].id, &mut answer.ranked, request.top_k(sources[i]))?;
+        Ok(answer)
+    });
+    for (source, answer) in sources.into_iter().zip(answers) {
+        take(request, source, step, answer, ledger, &mut retrieved);
+    }
+    request.drain(&mut retrieved);
+    retrieved
+}
+
+/// Makes passages of what a source gave, as many as are wanted of it and as the budget allows.
+pub(crate) fn take(
+    request: &Request<'_>,
+    source: &SourceRequest,
+    step: &str,
+    answer: Result<SourceAnswer>,
+    ledger: &mut TokenLedger<'_>,
+    out: &mut Retrieved,
+) {
+    let taken = answer.and_then(|mut answer| {
+        out.notes.append(&mut answer.notes);
+        out.errors.append(&mut answer.errors);
+        // What is screened afterwards is counted afterwards.
+        let counted = !(request.counts_screened_later && source.config.prescreen.is_some());
+        let (wanted, mut taken) = (request.top_k(source), 0);
+        let mut rest = answer.ranked.into_iter();
+        while taken < wanted {
+            let mut next: Vec<Ranked> = rest.by_ref().take(wanted - taken).collect();
+            if next.is_empty() {
+                break;
+            }
+            let fetched = next.len();
+            load(request.store(&source.id)?.as_ref(), &source.id, &mut next, fetched)?;
+            for passage in next.into_iter().filter_map(|ranked| passage(&source.id, ranked)) {
+                if !counted || ledger.accept(&passage) {
+                    taken += 1;
+                    out.passages.push(passage);
+                }
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = taken {
+        out.errors.push(RetrievalError::of_source(&source.id, step, error));
+    }
+}
+
+/// Reads the bodies of the first `count` that came without.
+fn load(store: &dyn Store, source: &str, ranked: &mut [Ranked], count: usize) -> Result<()> {
+    let first = ranked.len().min(count);
+    let missing: Vec<usize> = (0..first).filter(|i| ranked[*i].body.is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<&str> = missing.iter().map(|i| ranked[*i].id.as_str()).collect();
+    let bodies = store.documents(source, &ids)?;
+    if bodies.len() != missing.len() {
+        let (given, asked) = (bodies.len(), missing.len());
+        return Err(Error::InvalidArgument(format!(
+            "the store of source {source:?} gave {given} documents for {asked} ids; one for each, if only `None`, is the contract"
+        )));
+    }
+    missing.into_iter().zip(bodies).for_each(|(i, body)| ranked[i].body = body);
+    Ok(())
+}
+
+/// A passage with its labels; nothing of a document that is gone.
+fn passage(source_id: &str, ranked: Ranked) -> Option<Passage> {
+    let body = ranked.body?;
+    let object = body.metadata.as_ref().map(|m| m.to_object());
+    let Labels { title, source, filename } = labels(object.as_ref(), &body.text, source_id);
+    Some(Passage {
+        id: ranked.id,
+        text: body.text,
+        title,
+        source,
+        filename,
+        source_id: source_id.into(),
+        score_kind: ranked.kind.filter(|_| ranked.score.is_some()),
+        score: ranked.score,
+        rerank_score: None,
+        metadata: body.metadata,
+        provenance: ranked.provenance,
+    })
+}

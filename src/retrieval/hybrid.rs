@@ -1,0 +1,103 @@
+//! The hybrid retriever: nearest vectors and best texts of each source, fused by reciprocal rank.
+
+use super::classic::{VECTOR, ranked};
+use super::fusion::{WeightedList, reciprocal_rank_fusion};
+use super::gather::{Ranked, SourceAnswer, ask_all, candidates};
+use super::passage::ScoreKind;
+use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
+use super::store::{Candidate, Store};
+use crate::error::Result;
+use rustc_hash::FxHashMap;
+
+/// The name of the text leg in provenances.
+const TEXT: &str = "text";
+/// What flattens the difference between ranks.
+const CONSTANT: f64 = 60.0;
+
+/// Asks each source for the nearest vectors and the best texts, and fuses both by reciprocal rank.
+///
+/// Each leg gives `clamp(2k, 20, 500)` candidates, where k is [`Request::top_k`]. A document gains 1 / (60 + rank), rank from 0, from each list,
+/// vectors first, and is known by its id: the same text under two ids stays two. Equal scores keep the order of first appearance, so that of two
+/// documents at one rank the nearest vector goes first. A score threshold is not applied: these scores have another scale.
+///
+/// A leg that fails is reported, and the other one answers alone; when both fail, so does the source.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HybridRetriever;
+
+impl Retriever for HybridRetriever {
+    fn name(&self) -> &str {
+        "hybrid"
+    }
+
+    fn search(&self, request: &Request<'_>) -> Retrieved {
+        let mut ledger = request.ledger();
+        ask_all(request, self.name(), &mut ledger, |source, store| both(request, source, store))
+    }
+
+    fn keeps_budget(&self) -> bool {
+        true
+    }
+}
+
+fn both(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Result<SourceAnswer> {
+    let question = request.question_for(source);
+    let k = candidates(request.top_k(source));
+    let by_vector = request.vector_for(&source.id, &question).and_then(|vector| {
+        request.call.check()?;
+        store.dense(&source.id, &vector, k, None)
+    });
+    // A request that is of no use any more is not asked for its other half.
+    request.call.check()?;
+    let by_text = store.keyword(&source.id, &question, k);
+    let mut answer = SourceAnswer::default();
+    let (by_vector, by_text) = match (by_vector, by_text) {
+        (Ok(by_vector), Ok(by_text)) => (by_vector, by_text),
+        (Ok(by_vector), Err(e)) => {
+            answer.errors.push(failed(source, "text", e.noting("its nearest vectors answered alone")));
+            (by_vector, Vec::new())
+        }
+        (Err(e), Ok(by_text)) => {
+            answer.errors.push(failed(source, "vector", e.noting("its best texts answered alone")));
+            (Vec::new(), by_text)
+        }
+        (Err(by_vector), Err(by_text)) => {
+            answer.errors.push(failed(source, "text", by_text));
+            answer.errors.push(failed(source, "vector", by_vector));
+            return Ok(answer);
+        }
+    };
+    answer.ranked = fuse(source, store.dense_kind(), by_vector, by_text);
+    Ok(answer)
+}
+
+fn failed(source: &SourceRequest, leg: &str, error: crate::error::Error) -> RetrievalError {
+    RetrievalError::of_source(&source.id, format!("hybrid, {leg} leg"), error)
+}
+
+/// One list out of two. A document keeps the copy that was seen first, and every finding.
+fn fuse(source: &SourceRequest, kind: ScoreKind, by_vector: Vec<Candidate>, by_text: Vec<Candidate>) -> Vec<Ranked> {
+    let ids = |list: &[Candidate]| list.iter().map(|c| c.id.clone()).collect::<Vec<String>>();
+    let (vector_ids, text_ids) = (ids(&by_vector), ids(&by_text));
+    let lists = [WeightedList { keys: &vector_ids, weight: 1.0 }, WeightedList { keys: &text_ids, weight: 1.0 }];
+    let fused = reciprocal_rank_fusion(&lists, CONSTANT, usize::MAX);
+    let mut first: FxHashMap<String, Ranked> = FxHashMap::default();
+    for (list, leg, kind) in [(by_vector, VECTOR, kind), (by_text, TEXT, ScoreKind::Bm25)] {
+        for (rank, candidate) in list.into_iter().enumerate() {
+            let mut found = ranked(source, rank, candidate, leg, Some(kind));
+            match first.get_mut(&found.id) {
+                Some(seen) => {
+                    seen.provenance.append(&mut found.provenance);
+                    seen.body = seen.body.take().or(found.body);
+                }
+                None => {
+                    first.insert(found.id.clone(), found);
+                }
+            }
+        }
+    }
+    let of = |fused: super::fusion::Fused<String>| {
+        let found = first.remove(&fused.key)?;
+        Some(Ranked { score: Some(fused.score), kind: Some(ScoreKind::Rrf), ..found })
+    };
+    fused.into_iter().filter_map(of).collect()
+}
