@@ -1,3 +1,5 @@
+//! The model directory: a small made-up model against its values by hand, and every way in which a directory can be wrong.
+
 use super::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
