@@ -2,15 +2,18 @@
 
 use crate::models::{Call, ModelError};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(feature = "http")]
+use std::time::Instant;
 
 /// How long a wish to stop may go unseen.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits for `time`.
+/// Waits for `time`, between two tries of a server.
 ///
 /// # Errors
 /// `Cancelled` or `TimedOut`, as soon as it is so.
+#[cfg(feature = "http")]
 pub(super) fn rest(call: &Call<'_>, time: Duration) -> Result<(), ModelError> {
     let end = Instant::now() + time;
     loop {
@@ -26,7 +29,7 @@ pub(super) fn rest(call: &Call<'_>, time: Duration) -> Result<(), ModelError> {
 /// Waits for what a thread sends; `None` when it ended without.
 ///
 /// # Errors
-/// As [`rest`].
+/// `Cancelled` or `TimedOut`, as soon as it is so.
 pub(super) fn receive<T>(call: &Call<'_>, from: &Receiver<T>) -> Result<Option<T>, ModelError> {
     loop {
         call.check()?;

@@ -31,10 +31,10 @@ fn harmless(prompt: &mut String, text: &str, tags: &[&str]) {
     while let Some(at) = rest.find(['`', '<']) {
         let (before, from) = rest.split_at(at);
         prompt.push_str(before);
-        if from.starts_with('<') {
-            let bracket = if reads_as_tag(&from[1..], tags) { LOOK_ALIKE_BRACKET } else { '<' };
+        if let Some(behind) = from.strip_prefix('<') {
+            let bracket = if reads_as_tag(behind, tags) { LOOK_ALIKE_BRACKET } else { '<' };
             prompt.push(bracket);
-            rest = &from[1..];
+            rest = behind;
             continue;
         }
         let run = from.bytes().take_while(|b| *b == b'`').count();
