@@ -169,7 +169,7 @@ fn a_filter_restricts_what_is_answered() {
     let doc = |id: &str, lang: &str| {
         Document::new(id).text("Marie Curie").vector(letters(id)).metadata(Metadata::from_json(format!(r#"{{"lang":"{lang}"}}"#)).unwrap())
     };
-    let filter = Some(Filter::from_json(r#"{"lang":"fr"}"#).unwrap());
+    let filter = Some(Filter::parse(r#"{"lang":"fr"}"#).unwrap());
     let answer =
         with_letters().ask(&collection([doc("a", "en"), doc("b", "fr")]), &PipelineQuestion { filter, ..PipelineQuestion::new(QUESTION) });
     assert_eq!(ids(&answer.passages), ["b"]);
