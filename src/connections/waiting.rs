@@ -2,7 +2,9 @@
 
 use crate::models::{Call, ModelError};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(feature = "http")]
+use std::time::Instant;
 
 /// How long a wish to stop may go unseen.
 const LOOK: Duration = Duration::from_millis(10);
@@ -11,6 +13,7 @@ const LOOK: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// `Cancelled` or `TimedOut`, as soon as it is so.
+#[cfg(feature = "http")]
 pub(super) fn rest(call: &Call<'_>, time: Duration) -> Result<(), ModelError> {
     let end = Instant::now() + time;
     loop {
@@ -26,7 +29,7 @@ pub(super) fn rest(call: &Call<'_>, time: Duration) -> Result<(), ModelError> {
 /// Waits for what a thread sends; `None` when it ended without.
 ///
 /// # Errors
-/// As [`rest`].
+/// `Cancelled` or `TimedOut`, as soon as it is so.
 pub(super) fn receive<T>(call: &Call<'_>, from: &Receiver<T>) -> Result<Option<T>, ModelError> {
     loop {
         call.check()?;

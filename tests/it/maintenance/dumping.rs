@@ -5,7 +5,7 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::io::sim::FailureKind;
 use triune::maintenance::{dump, restore, restore_into};
-use triune::{Components, Database, Document, Error, ErrorCode, Options, Schema, Search};
+use triune::{Components, Database, Document, Error, ErrorCode, LegWeights, Options, Schema, Search};
 
 fn restored(text: &[u8]) -> SimDirectory {
     let disk = SimDirectory::new();
