@@ -1,3 +1,5 @@
+//! Tokens, sums, fingerprints, and files of weights that are not whole.
+
 use super::*;
 use crate::models::{Purpose, UsageLedger};
 use serde::Deserialize;
