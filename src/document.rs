@@ -5,6 +5,10 @@ use crate::options::{check_name, limits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+mod patch;
+
+pub use patch::Patch;
+
 /// A JSON object, kept byte for byte as it was given.
 ///
 /// ```
@@ -321,81 +325,23 @@ impl Document {
             check_name("a document's source", source)?;
         }
         check_text(&self.text)?;
-        self.entities.iter().flatten().try_for_each(Entity::validate)?;
-        self.relations.iter().flatten().try_for_each(Relation::validate)?;
-        let graph = graph_bytes(self.entities.as_deref(), self.relations.as_deref());
-        if graph > limits::GRAPH_BYTES_MAX {
-            return Err(Error::LimitExceeded(format!(
-                "the entities and relations of document {:?} take {graph} bytes; at most {} are allowed",
-                self.id,
-                limits::GRAPH_BYTES_MAX
-            )));
-        }
+        check_graph(&self.id, self.entities.as_deref(), self.relations.as_deref())?;
         self.vector.as_deref().map_or(Ok(()), |v| check_vector(&format!("the vector of document {:?}", self.id), v))
     }
 }
 
-/// What a patch does to one document; whatever is `None` stays.
-///
-/// ```
-/// use triune::Patch;
-/// let p = Patch::new("a").metadata(r#"{"reviewed":true,"draft":null}"#)?.text("better words");
-/// assert_eq!(p.id, "a");
-/// # Ok::<(), triune::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Patch {
-    /// The document to change.
-    pub id: String,
-    /// Keys to set; a null deletes its key.
-    pub metadata: Option<Metadata>,
-    /// The new text.
-    pub text: Option<String>,
-    /// The new vector; `Some(None)` removes it.
-    pub vector: Option<Option<Vec<f32>>>,
-}
-
-impl Patch {
-    /// A patch that changes nothing yet.
-    pub fn new(id: impl Into<String>) -> Patch {
-        Patch { id: id.into(), ..Patch::default() }
+/// Refuses entities and relations that mean nothing, or take more than they may together.
+pub(crate) fn check_graph(id: &str, entities: Option<&[Entity]>, relations: Option<&[Relation]>) -> Result<()> {
+    entities.unwrap_or_default().iter().try_for_each(Entity::validate)?;
+    relations.unwrap_or_default().iter().try_for_each(Relation::validate)?;
+    let graph = graph_bytes(entities, relations);
+    if graph > limits::GRAPH_BYTES_MAX {
+        let most = limits::GRAPH_BYTES_MAX;
+        return Err(Error::LimitExceeded(format!(
+            "the entities and relations of document {id:?} take {graph} bytes; at most {most} are allowed"
+        )));
     }
-
-    /// Merges `json` into the metadata: its keys are set, and a null deletes.
-    pub fn metadata(mut self, json: impl Into<Box<str>>) -> Result<Patch> {
-        self.metadata = Some(Metadata::from_json(json)?);
-        Ok(self)
-    }
-
-    /// Replaces the text.
-    pub fn text(mut self, text: impl Into<String>) -> Patch {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Replaces the vector.
-    pub fn vector(mut self, vector: impl Into<Vec<f32>>) -> Patch {
-        self.vector = Some(Some(vector.into()));
-        self
-    }
-
-    /// Removes the vector.
-    pub fn without_vector(mut self) -> Patch {
-        self.vector = Some(None);
-        self
-    }
-
-    /// Checks everything that needs no schema.
-    pub fn validate(&self) -> Result<()> {
-        check_name("a document's id", &self.id)?;
-        if let Some(text) = &self.text {
-            check_text(text)?;
-        }
-        match &self.vector {
-            Some(Some(v)) => check_vector(&format!("the vector of document {:?}", self.id), v),
-            _ => Ok(()),
-        }
-    }
+    Ok(())
 }
 
 /// Refuses text over the limit.

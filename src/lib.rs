@@ -71,7 +71,9 @@ pub mod retrieval;
 rooms! { docstore format graph manifest memtable metadata segment text tombstones unicode vector wal }
 
 pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
-pub use engine::{BackgroundError, BuildReport, Builder, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
+pub use engine::{
+    BackgroundError, BuildReport, Builder, EntityVectors, Health, MergeBacklog, NearestEntity, PinnedSnapshots, WaitingGarbage,
+};
 pub use engine::{
     Collection, CollectionStats, Commit, Database, Nearest, Outcome, RecallAudit, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch,
 };

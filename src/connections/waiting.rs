@@ -9,7 +9,7 @@ use std::time::Instant;
 /// How long a wish to stop may go unseen.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits for `time`.
+/// Waits for `time`, between two tries of a server.
 ///
 /// # Errors
 /// `Cancelled` or `TimedOut`, as soon as it is so.

@@ -47,8 +47,9 @@ pub(crate) enum Operation {
     Drop { name: String },
     Rename { from: String, to: String },
     Swap { a: String, b: String },
-    PutCompanion { collection: String, companion: Companion, documents: Vec<Document> },
+    PutCompanion { collection: String, companion: Companion, embedder: Option<String>, documents: Vec<Document> },
     DeleteCompanion { collection: String, companion: Companion, ids: Vec<String> },
+    DropCompanion { collection: String, companion: Companion },
 }
 
 impl WriteBatch {
@@ -173,8 +174,9 @@ pub(crate) enum StagedOperation {
     Drop { name: String },
     Rename { from: String, to: String },
     Swap { a: String, b: String },
-    PutCompanion { collection: String, companion: Companion, documents: Vec<Prepared> },
+    PutCompanion { collection: String, companion: Companion, embedder: Option<String>, documents: Vec<Prepared> },
     DeleteCompanion { collection: String, companion: Companion, ids: Vec<String> },
+    DropCompanion { collection: String, companion: Companion },
 }
 
 impl Staged {
@@ -188,13 +190,14 @@ impl Staged {
         };
         let stage = |operation| -> Result<StagedOperation> {
             Ok(match operation {
-                Operation::PutCompanion { collection, companion, documents } => {
+                Operation::PutCompanion { collection, companion, embedder, documents } => {
                     let documents = prepare_all(&companion.of(&collection), documents, None)?;
-                    StagedOperation::PutCompanion { collection, companion, documents }
+                    StagedOperation::PutCompanion { collection, companion, embedder, documents }
                 }
                 Operation::DeleteCompanion { collection, companion, ids } => {
                     StagedOperation::DeleteCompanion { collection, companion, ids }
                 }
+                Operation::DropCompanion { collection, companion } => StagedOperation::DropCompanion { collection, companion },
                 Operation::Put { collection, documents, insert } => {
                     let documents = prepare_all(&collection, documents, None)?;
                     StagedOperation::Put { collection, documents, insert }

@@ -81,12 +81,27 @@ impl Resolver<'_> {
     }
 
     /// Writes to a companion, which is made when it is not there yet.
-    pub(super) fn put_companion(&mut self, parent: &str, companion: Companion, documents: Vec<Prepared>) -> Result<Outcome> {
-        let schema = companion.schema(&self.info(parent)?.schema);
+    pub(super) fn put_companion(
+        &mut self,
+        parent: &str,
+        companion: Companion,
+        embedder: Option<&str>,
+        documents: Vec<Prepared>,
+    ) -> Result<Outcome> {
+        let of_parent = &self.info(parent)?.schema;
+        let mut schema = companion.schema(of_parent);
+        if let Some(embedder) = embedder {
+            if of_parent.embedder.is_some() {
+                refuse_other_embedder(parent, of_parent, embedder)?;
+            }
+            schema.embedder = Some(embedder.into());
+        }
         let name = companion.of(parent);
         check_name("the name of what is kept beside a collection", &name)?;
-        if self.info(&name).is_err() {
-            self.create(&name, schema)?;
+        match (self.info(&name), embedder) {
+            (Err(_), _) => drop(self.create(&name, schema)?),
+            (Ok(info), Some(embedder)) => refuse_other_embedder(&name, &info.schema, embedder)?,
+            (Ok(_), None) => {}
         }
         self.put(&name, documents, false)
     }
@@ -96,6 +111,13 @@ impl Resolver<'_> {
         self.info(parent)?;
         let name = companion.of(parent);
         if self.info(&name).is_err() { Ok(Outcome::default()) } else { self.delete(&name, ids) }
+    }
+
+    /// Removes a companion, if it is there.
+    pub(super) fn drop_companion(&mut self, parent: &str, companion: Companion) -> Result<Outcome> {
+        self.info(parent)?;
+        let name = companion.of(parent);
+        if self.info(&name).is_err() { Ok(Outcome::default()) } else { self.drop_one(&name) }
     }
 
     /// The companions that a collection has now.
@@ -108,5 +130,17 @@ impl Resolver<'_> {
             return Err(Error::AlreadyExists(format!("collection {name:?}; nothing of the batch was written")));
         }
         Ok(())
+    }
+}
+
+/// Refuses vectors of another embedder than a collection's.
+pub(super) fn refuse_other_embedder(name: &str, schema: &Schema, embedder: &str) -> Result<()> {
+    match schema.embedder.as_deref() {
+        Some(own) if own == embedder => Ok(()),
+        own => Err(Error::EmbedderMismatch(format!(
+            "the vectors of collection {name:?} were made by {}, these by {embedder:?}; nothing of the batch was written. Use that embedder, or \
+             drop the old vectors and make all of them again",
+            own.map_or("a model that is not known".into(), |own| format!("{own:?}"))
+        ))),
     }
 }

@@ -76,12 +76,29 @@ impl WriteBatch {
         companion: Companion,
         documents: Vec<Document>,
     ) -> &mut WriteBatch {
-        self.push(Operation::PutCompanion { collection: collection.into(), companion, documents })
+        self.push(Operation::PutCompanion { collection: collection.into(), companion, embedder: None, documents })
+    }
+
+    /// As [`WriteBatch::put_companion`], of vectors that this embedder made: it is stored with the first of them, and another one is refused.
+    pub(crate) fn put_companion_by(
+        &mut self,
+        collection: impl Into<String>,
+        companion: Companion,
+        embedder: impl Into<String>,
+        documents: Vec<Document>,
+    ) -> &mut WriteBatch {
+        let embedder = Some(embedder.into());
+        self.push(Operation::PutCompanion { collection: collection.into(), companion, embedder, documents })
     }
 
     /// Deletes documents of a companion of `collection` by id; without such a companion there is nothing to delete.
     pub(crate) fn delete_companion(&mut self, collection: impl Into<String>, companion: Companion, ids: Vec<String>) -> &mut WriteBatch {
         self.push(Operation::DeleteCompanion { collection: collection.into(), companion, ids })
+    }
+
+    /// Removes a companion of `collection` with all it holds, its schema too, if there is one.
+    pub(crate) fn drop_companion(&mut self, collection: impl Into<String>, companion: Companion) -> &mut WriteBatch {
+        self.push(Operation::DropCompanion { collection: collection.into(), companion })
     }
 }
 

@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | `batch.rs` `resolve.rs` `catalog.rs` `patch.rs` | from what is asked to what is done |
 //! | `companions.rs` | what is kept beside a collection, in collections of their own |
+//! | `entity_vectors.rs` | the vectors of entities' names, kept so |
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
 //! | `search.rs` `scope.rs` `frequencies.rs` `audit.rs` | one retriever over all parts or one source, and how much it finds |
@@ -35,6 +36,7 @@ mod commit_tests;
 pub(crate) mod companions;
 mod core;
 mod create;
+pub(crate) mod entity_vectors;
 mod events;
 mod files;
 mod flush;
@@ -68,6 +70,7 @@ pub use backup::BackupReport;
 pub use batch::WriteBatch;
 pub use builder::{BuildReport, Builder};
 pub use commit::Commit;
+pub use entity_vectors::{EntityVectors, NearestEntity};
 pub use health::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use open::RecoveryReport;
 pub use rebuild::RebuildReport;

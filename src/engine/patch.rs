@@ -1,6 +1,6 @@
 //! The effect of a patch on one document.
 
-use crate::document::{Metadata, Patch, StoredDocument};
+use crate::document::{Metadata, Patch, StoredDocument, check_graph};
 use crate::error::{Error, Result};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -14,6 +14,16 @@ pub(crate) fn patched(current: &StoredDocument, patch: &Patch) -> Result<StoredD
     }
     if let Some(vector) = &patch.vector {
         document.vector = vector.as_ref().map(|v| v.as_slice().into());
+    }
+    if let Some(entities) = &patch.entities {
+        document.entities = entities.clone();
+    }
+    if let Some(relations) = &patch.relations {
+        document.relations = Some(relations.clone());
+    }
+    if patch.entities.is_some() || patch.relations.is_some() {
+        // Each may fit alone, and not beside what stays.
+        check_graph(&patch.id, document.entities.as_deref(), document.relations.as_deref())?;
     }
     if let Some(changes) = &patch.metadata {
         document.metadata = merged(current.metadata.as_ref(), changes)?;

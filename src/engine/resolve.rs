@@ -169,7 +169,10 @@ impl<'a> Resolver<'a> {
             StagedOperation::Drop { name } => self.drop_collection(&name),
             StagedOperation::Rename { from, to } => self.rename(&from, &to),
             StagedOperation::Swap { a, b } => self.swap(&a, &b),
-            StagedOperation::PutCompanion { collection, companion, documents } => self.put_companion(&collection, companion, documents),
+            StagedOperation::PutCompanion { collection, companion, embedder, documents } => {
+                self.put_companion(&collection, companion, embedder.as_deref(), documents)
+            }
+            StagedOperation::DropCompanion { collection, companion } => self.drop_companion(&collection, companion),
             StagedOperation::DeleteCompanion { collection, companion, ids } => self.delete_companion(&collection, companion, &ids),
         }
     }
@@ -232,6 +235,14 @@ impl<'a> Resolver<'a> {
                     patch.id
                 )));
             };
+            if let Some(version) = patch.version
+                && overlay.seq(&place)? != version
+            {
+                return Err(Error::NotFound(format!(
+                    "version {} of document {:?} in collection {name:?}: it was written since; nothing of the batch was written. Read it again",
+                    version.0, patch.id
+                )));
+            }
             let current = overlay.read(&place)?;
             let mut document = patched(&current, &patch)?;
             let given = current.source.as_deref().filter(|_| current.source_given);
@@ -311,6 +322,14 @@ impl Overlay {
             return Ok(slot.map(Place::Pending));
         }
         Ok(self.parts.find(id)?.map(|(part, row)| Place::Stored { part, row }))
+    }
+
+    /// The number of the version at a place.
+    fn seq(&self, place: &Place) -> Result<Seq> {
+        match *place {
+            Place::Pending(i) => Ok(self.pending[i].as_ref().expect("an id names a row that lives").seq),
+            Place::Stored { part, row } => self.parts.parts[part].seq(row),
+        }
     }
 
     fn read(&self, place: &Place) -> Result<Arc<StoredDocument>> {

@@ -3,13 +3,14 @@
 //! The rows of a source restrict what may be an answer exactly as the rows of a filter do: none is missing, and no score depends on them. The
 //! graph alone is the source's own: what its documents mention and relate, and nothing else.
 
+use super::entity_vectors::{EntityVectors, NearestEntity};
 use super::part::GraphView;
 use super::search::{self, Admitted};
 use super::snapshot::{Collection, check_k};
 use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::graph::subgraph::{self, Subgraph};
-use crate::graph::{GraphPart, Live, query_entities};
+use crate::graph::{GraphPart, Live, exists, query_entities};
 use crate::options::{Effort, Scorer};
 use crate::ranking::Scored;
 use roaring::RoaringBitmap;
@@ -119,6 +120,13 @@ impl SourceView {
         }
         let views = self.collection.parts.graph()?;
         subgraph::seeds(&self.own(&views), &forms)
+    }
+
+    /// The entities of its documents whose names' vectors are nearest. See [`EntityVectors::nearest`].
+    pub(crate) fn nearest_entities(&self, vectors: &EntityVectors, vector: &[f32], k: usize) -> Result<Vec<NearestEntity>> {
+        let views = self.collection.parts.graph()?;
+        let own = self.own(&views);
+        vectors.nearest_that(vector, k, |key| exists(&own, key))
     }
 
     /// What stands around entities in its documents.

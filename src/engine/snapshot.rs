@@ -149,6 +149,16 @@ impl Collection {
         Scan { collection: self.clone(), part: 0, row: 0, vectors: false, admitted: None, scanner: None }
     }
 
+    /// As [`Collection::scan`], the documents of a source; all without one. O(its documents).
+    pub fn scan_of(&self, source: Option<&str>) -> Result<Scan> {
+        let mut scan = self.scan();
+        if let Some(source) = source {
+            let rows = |part: &Part| Ok(part.source_rows(source, self.parts.lsn)?.into_iter().collect());
+            scan.admitted = Some(self.parts.parts.iter().map(rows).collect::<Result<_>>()?);
+        }
+        Ok(scan)
+    }
+
     /// As [`Collection::scan`], from the first document after `seq` on: the cursor of an earlier scan. O(parts x log rows).
     pub fn scan_after(&self, seq: Seq) -> Result<Scan> {
         let mut scan = self.scan();

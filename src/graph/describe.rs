@@ -84,6 +84,35 @@ pub fn entity<P: GraphPart>(parts: &[P], name: &str) -> Result<Option<EntityView
     Ok(Some(EntityView { key: union.key(entity).into(), name, documents, occurrences, relations }))
 }
 
+/// Whether a live document mentions or relates the entity of this key. O(its edges).
+pub fn exists<P: GraphPart>(parts: &[P], key: &str) -> Result<bool> {
+    for part in parts {
+        let Some(entity) = part.entity(key)? else { continue };
+        let mut found = false;
+        part.for_each_document(entity, &mut |_| found = true)?;
+        if !found {
+            part.for_each_relation(entity, &mut |_| found = true)?;
+        }
+        if found {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Key and first spelling of every entity that exists, by key. O(edges).
+pub fn names<P: GraphPart>(parts: &[P]) -> Result<Vec<(Box<str>, Box<str>)>> {
+    let union = Union::all(parts)?;
+    let mut names = Vec::new();
+    for entity in 0..union.len() {
+        if let Some(name) = union.display_name(entity)? {
+            names.push((union.key(entity).into(), name));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// The entities joined to the one called `name` by relations or documents, by weight and documents together descending, then by key; the
 /// entity itself when a self-loop joins it. Nothing when it does not exist. O(its edges, those of its documents and of its neighbours).
 pub fn neighbours<P: GraphPart>(parts: &[P], name: &str) -> Result<Vec<Neighbour>> {

@@ -40,7 +40,7 @@ mod union;
 pub mod walk;
 
 pub use builder::GraphBuilder;
-pub use describe::{EntityView, GraphStatistics, Neighbour, WholeGraph, counts, entity, neighbours, statistics, whole};
+pub use describe::{EntityView, GraphStatistics, Neighbour, WholeGraph, counts, entity, exists, names, neighbours, statistics, whole};
 pub use extract::{Mention, key, mentions, query_entities};
 pub use part::{DocumentEdge, GraphPart, Live, RelationEdge};
 pub use reader::GraphReader;

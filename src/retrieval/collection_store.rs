@@ -37,6 +37,8 @@ pub struct CollectionStore {
     effort: Effort,
     scorer: Option<Scorer>,
     views: Mutex<FxHashMap<Box<str>, Arc<SourceView>>>,
+    /// Whether the graph of a source covers all of its documents.
+    covered: Mutex<FxHashMap<Box<str>, bool>>,
 }
 
 impl CollectionStore {
@@ -52,6 +54,7 @@ impl CollectionStore {
             effort: Effort::DEFAULT,
             scorer: None,
             views: Mutex::new(FxHashMap::default()),
+            covered: Mutex::new(FxHashMap::default()),
         })
     }
 
@@ -84,6 +87,18 @@ impl CollectionStore {
         let view = Arc::new(self.collection.view(source)?);
         self.views.lock().insert(source.unwrap_or_default().into(), view.clone());
         Ok(view)
+    }
+
+    /// Whether the graph of a source covers all of its documents. One that a language model makes does so when every document was extracted.
+    fn is_covered(&self, source: &str) -> Result<bool> {
+        let source = (!self.whole).then_some(source);
+        if let Some(covered) = self.covered.lock().get(source.unwrap_or_default()) {
+            return Ok(*covered);
+        }
+        let progress = self.snapshot.extraction_progress(self.collection.name(), source)?;
+        let covered = progress.is_none_or(|progress| progress.is_complete());
+        self.covered.lock().insert(source.unwrap_or_default().into(), covered);
+        Ok(covered)
     }
 
     fn candidates(&self, hits: &[Scored]) -> Result<Vec<Candidate>> {
@@ -124,7 +139,18 @@ impl Store for CollectionStore {
     }
 
     fn have_graphs(&self, sources: &[&str]) -> Result<Vec<bool>> {
-        sources.iter().map(|source| self.view(source)?.mentions_entities()).collect()
+        sources.iter().map(|source| Ok(self.view(source)?.mentions_entities()? && self.is_covered(source)?)).collect()
+    }
+
+    fn has_entity_vectors(&self, _: &str) -> Result<bool> {
+        Ok(self.snapshot.entity_vectors(self.collection.name())?.is_some_and(|vectors| vectors.count() > 0))
+    }
+
+    fn nearest_entities(&self, source: &str, vector: &[f32], k: usize) -> Result<Vec<Seed>> {
+        let Some(vectors) = self.snapshot.entity_vectors(self.collection.name())? else { return Ok(Vec::new()) };
+        let found = self.view(source)?.nearest_entities(&vectors, vector, k)?;
+        // Of a number and what is none, `max` takes the number.
+        Ok(found.into_iter().map(|entity| Seed { name: entity.key.into(), weight: entity.similarity.max(0.0) }).collect())
     }
 
     fn entities_in(&self, source: &str, question: &str) -> Result<Vec<Seed>> {

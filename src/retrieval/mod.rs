@@ -19,12 +19,16 @@
 //! | `store.rs` `collection_store.rs` | [`Store`]: where sources are kept; a collection as one |
 //! | `passage.rs` | [`Passage`]: what a retriever hands on |
 //! | `stage.rs` | [`Stage`]: a step between finding passages and handing them on |
+//! | `stages/` | Triune's own stages: pre-screen, rerank, aggregate |
+//! | `pipeline.rs` | [`Pipeline`]: vectors, texts and graph of one collection, merged and reranked in one call |
+//! | `extraction/` | [`extraction`]: entities and relations out of texts, by a language model |
 //! | `config/` | [`RetrievalConfig`]: how a source is asked, and where that is stored |
 
 mod classic;
 mod collection_store;
 pub mod config;
 mod dispatcher;
+pub mod extraction;
 pub mod fusion;
 mod gather;
 mod graph_retriever;
@@ -32,11 +36,13 @@ mod hybrid;
 mod labels;
 mod ledger;
 mod passage;
+mod pipeline;
 mod registry;
 mod request;
 mod rewrite;
 mod search;
 mod stage;
+pub mod stages;
 mod store;
 
 pub use classic::ClassicRetriever;
@@ -47,6 +53,7 @@ pub use graph_retriever::GraphRetriever;
 pub use hybrid::HybridRetriever;
 pub use ledger::spendable;
 pub use passage::{Passage, Provenance, ScoreKind};
+pub use pipeline::{Exported, Pipeline, PipelineAnswer, PipelineQuestion, Sufficiency};
 pub use registry::Registry;
 pub use request::{Models, Request, RetrievalError, Retrieved, Retriever, SourceRequest, Turn};
 pub use search::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult, VectorSearch};

@@ -9,6 +9,7 @@
 //! | `programs.rs` | programs as embedders |
 //! | `secrets.rs` | what is never told |
 
+#![allow(clippy::unwrap_used, reason = "a test stops where it stands, helpers included")]
 #![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
 
 #[cfg(feature = "http")]

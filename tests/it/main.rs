@@ -5,6 +5,11 @@
 //! | `ann` | vector graphs: what they find of the true nearest, with deaths, filters, merges and damage |
 //! | `api` | what the library promises, through its public names: one test a promise |
 //! | `golden` | the golden answers, through the library |
+//! | `stages` | stages of retrieval: pre-screen, rerank, aggregate |
+//! | `pipeline` | three retrievers, merged and reranked in one call |
+//! | `extraction` | entities and relations by a language model |
+//! | `entity_vectors` | the vectors of entities' names |
+//! | `stand_ins` | helper: models that work by rules, and ones that misbehave |
 //! | `corruption` | damage: every byte, length and file of a small database changed, cut and removed; nothing but located errors or exact answers |
 //! | `interleavings` | the interleavings that a model of the protocol found fatal, each tried with and without the rule that forbids it |
 //! | `fsck` | checking: what is sound is clean, what is damaged is found, named and graded, checksums mended or not |
@@ -31,6 +36,8 @@ mod ann;
 mod api;
 mod compat;
 mod corruption;
+mod entity_vectors;
+mod extraction;
 mod format_spec;
 mod fsck;
 mod golden;
@@ -39,11 +46,14 @@ mod interleavings;
 mod layers;
 mod layout;
 mod maintenance;
+mod pipeline;
 mod properties;
 mod recovery;
 mod reports;
 mod retrieval;
 mod review;
 mod source;
+mod stages;
+mod stand_ins;
 mod threads;
 mod tidy;

@@ -1,3 +1,5 @@
+//! The model directory: a small made-up model against its values by hand, and every way in which a directory can be wrong.
+
 use super::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -283,8 +285,8 @@ fn steps_and_poolings_that_are_not_computed_are_refused() {
 fn a_tokenizer_with_more_marks_than_room_is_refused() {
     let model = Model::new(1.0);
     let mut tokenizer = tokenizer_json();
-    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["ids"] = json!([1; 20]);
-    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["tokens"] = json!(["[CLS]"; 20]);
+    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["ids"] = json!(vec![1; 20]);
+    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["tokens"] = json!(vec!["[CLS]"; 20]);
     model.put("tokenizer.json", &tokenizer);
     assert!(model.refused().contains("21 marks around a text, and 10 tokens"), "{}", model.refused());
 }
@@ -340,13 +342,12 @@ fn a_call_that_is_over_computes_nothing_and_tokens_are_counted() {
 }
 
 /// Questions, one JSON object a line with a field `text`, and their vectors by the same model elsewhere, as NumPy writes them (16- or 32-bit floats).
-fn reference(questions: &str, vectors: &str) -> (Vec<String>, Vec<Vec<f32>>) {
+fn reference(questions: &str, vectors: &str, width: usize) -> (Vec<String>, Vec<Vec<f32>>) {
     let lines = std::fs::read_to_string(questions).unwrap();
     let texts = lines.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["text"].as_str().unwrap().to_string()).collect();
     let bytes = std::fs::read(vectors).unwrap();
     let header_end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let header = String::from_utf8_lossy(&bytes[10..header_end]).into_owned();
-    let width: usize = header.split(", ").filter_map(|p| p.trim_end_matches([')', '}', ',', ' ', '\n']).parse().ok()).next_back().unwrap();
     let components: Vec<f32> = if header.contains("<f2") {
         bytes[header_end..].chunks_exact(2).map(|b| half(u16::from_le_bytes([b[0], b[1]]))).collect()
     } else {
@@ -374,14 +375,14 @@ fn vectors_of_a_published_model_are_those_of_its_makers() {
         return;
     };
     let embedder = LocalEmbedder::open(PathBuf::from(directory), LocalOptions::default()).unwrap();
-    let (texts, expected) = reference(&questions, &vectors);
+    let (texts, expected) = reference(&questions, &vectors, embedder.dimension() as usize);
     let texts: Vec<&str> = texts.iter().map(String::as_str).take(200).collect();
     let found = embed(&embedder, &texts);
     let mut cosines: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| cosine(a, b)).collect();
     cosines.sort_by(f64::total_cmp);
     let (least, median) = (cosines[0], cosines[cosines.len() / 2]);
-    // The makers' vectors may come from weights of 8 bits.
-    assert!(least > 0.96 && median > 0.98, "least {least}, median {median} of {}", cosines.len());
+    // Vectors of weights rounded to 8 bits are still within this.
+    assert!(least > 0.99, "least {least}, median {median} of {}", cosines.len());
     use std::io::Write;
     let _ = writeln!(std::io::stdout(), "cosine with the reference: least {least:.5}, median {median:.5}, of {}", cosines.len());
 }

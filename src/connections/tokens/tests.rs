@@ -1,3 +1,5 @@
+//! Counts against those of tiktoken, and pieces against the definition.
+
 use super::*;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};

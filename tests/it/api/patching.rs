@@ -1,7 +1,7 @@
 //! What a patch changes, and what it leaves.
 
 use super::{at_every_stage, doc, found, fresh, fresh_with, ids, json, main_of, metadata_of, put, refused, source_of, sources};
-use triune::{Document, ErrorCode, Mode, Patch, Schema, Search};
+use triune::{Document, Entity, ErrorCode, Mode, Patch, Relation, Schema, Search};
 
 fn patch(id: &str, metadata: &str) -> Patch {
     Patch::new(id).metadata(metadata).unwrap()
@@ -139,4 +139,67 @@ fn a_put_replaces_whole() {
     put(&db, vec![Document::new("a")]);
     assert_eq!(main_of(&db).get("a").unwrap().unwrap().to_document(), Document::new("a"));
     assert!(sources(&db).is_empty());
+}
+
+#[test]
+fn a_patch_replaces_entities_and_relations_and_leaves_the_rest() {
+    let (disk, db) = fresh();
+    put(&db, vec![doc("a", "Google Cloud").metadata(json(r#"{"k":1}"#))]);
+    let (entities, relations) = ([Entity::new("Rag").mentions(3)], [Relation::new("Rag", "Bm25").weight(2.5)]);
+    db.patch("main", vec![Patch::new("a").entities(entities.clone()).relations(relations.clone())]).unwrap();
+    at_every_stage(&disk, db, |db| {
+        let a = main_of(db).get("a").unwrap().unwrap();
+        assert_eq!(
+            a.to_document(),
+            doc("a", "Google Cloud").metadata(json(r#"{"k":1}"#)).entities(entities.clone()).relations(relations.clone())
+        );
+        assert_eq!(main_of(db).entity("rag").unwrap().unwrap().occurrences, 3);
+        assert!(main_of(db).entity("google cloud").unwrap().is_none());
+    });
+    let db = super::open(&disk);
+    db.patch("main", vec![Patch::new("a").relations([])]).unwrap();
+    assert_eq!(main_of(&db).entity("rag").unwrap().unwrap().relations, 0);
+    // Left to the collection's extractor again.
+    db.patch("main", vec![Patch { entities: Some(None), ..Patch::new("a") }]).unwrap();
+    assert!(main_of(&db).entity("google cloud").unwrap().is_some() && main_of(&db).entity("rag").unwrap().is_none());
+}
+
+#[test]
+fn a_patch_with_entities_or_relations_that_mean_nothing_is_refused_whole() {
+    let (_disk, db) = fresh();
+    put(&db, vec![doc("a", "")]);
+    let half = "x".repeat(triune::limits::GRAPH_BYTES_MAX / 2);
+    let described = || Relation::new("x", "y").description(half.clone());
+    refused(db.patch("main", vec![Patch::new("a").entities([Entity::new("")])]), ErrorCode::InvalidArgument, &[]);
+    refused(db.patch("main", vec![Patch::new("a").relations([Relation::new("x", "y").weight(f64::NAN)])]), ErrorCode::InvalidArgument, &[]);
+    refused(db.patch("main", vec![Patch::new("a").relations([described(), described()])]), ErrorCode::LimitExceeded, &[]);
+    db.patch("main", vec![Patch::new("a").relations([described()])]).unwrap();
+    // Each part fits, and both together do not.
+    let names: Vec<Entity> = (0..2_000).map(|i| Entity::new(format!("{i}{}", "n".repeat(1_000))).kind("k".repeat(1_000))).collect();
+    refused(db.patch("main", vec![Patch::new("a").entities(names)]), ErrorCode::LimitExceeded, &[]);
+    assert_eq!(main_of(&db).get("a").unwrap().unwrap().entities, None);
+}
+
+#[test]
+fn a_patch_for_a_version_changes_that_version_and_no_later_one() {
+    let (_disk, db) = fresh();
+    put(&db, vec![doc("a", "one"), doc("b", "two")]);
+    let version = |db: &triune::Database, id: &str| main_of(db).scan().map(|item| item.unwrap()).find(|(_, d)| &*d.id == id).unwrap().0;
+    let first = version(&db, "a");
+    db.checkpoint().unwrap();
+    db.patch("main", vec![Patch::new("a").text("better").of_version(first)]).unwrap();
+    refused(
+        db.patch("main", vec![Patch::new("b").text("x"), Patch::new("a").text("late").of_version(first)]),
+        ErrorCode::NotFound,
+        &["it was written since", "nothing of the batch was written"],
+    );
+    assert_eq!(&*main_of(&db).get("a").unwrap().unwrap().text, "better");
+    assert_eq!(&*main_of(&db).get("b").unwrap().unwrap().text, "two");
+    // The batch's own earlier calls count.
+    let mut batch = triune::WriteBatch::new();
+    batch.patch("main", vec![Patch::new("a").text("first")]);
+    batch.patch("main", vec![Patch::new("a").text("second").of_version(version(&db, "a"))]);
+    refused(db.commit(batch), ErrorCode::NotFound, &["it was written since", "nothing of the batch was written"]);
+    db.compact().unwrap();
+    db.patch("main", vec![Patch::new("a").text("kept through merges").of_version(version(&db, "a"))]).unwrap();
 }

@@ -132,6 +132,7 @@ impl PatchSpec {
             text: self.text.clone(),
             metadata: self.metadata.as_ref().map(|m| triune::Metadata::from_json(m.as_str()).unwrap()),
             vector: self.vector.clone(),
+            ..Patch::default()
         }
     }
 }
