@@ -113,11 +113,9 @@ impl Run<'_> {
         if let Some(embedder) = self.extraction.embedder.clone()
             && let Err(error) = self.embed(snapshot, embedder.as_ref(), &mut answered)
         {
-            match error {
-                // The graph is worth having without them: `Database::embed_entities` makes up for it.
-                Error::Model(error) => self.summary.fail(error),
-                other => return Err(other),
-            }
+            // The graph is worth having without them: `Database::embed_entities` makes up for it.
+            let Error::Model(error) = error else { return Err(error) };
+            self.summary.fail(error);
         }
         let batches = answered.iter().map(|answered| self.batch(answered)).collect::<Result<Vec<_>>>()?;
         let commits = self.db.commit_many(batches);

@@ -31,10 +31,9 @@ fn harmless(prompt: &mut String, text: &str, tags: &[&str]) {
     while let Some(at) = rest.find(['`', '<']) {
         let (before, from) = rest.split_at(at);
         prompt.push_str(before);
-        if from.starts_with('<') {
-            let bracket = if reads_as_tag(&from[1..], tags) { LOOK_ALIKE_BRACKET } else { '<' };
-            prompt.push(bracket);
-            rest = &from[1..];
+        if let Some(behind) = from.strip_prefix('<') {
+            prompt.push(if reads_as_tag(behind, tags) { LOOK_ALIKE_BRACKET } else { '<' });
+            rest = behind;
             continue;
         }
         let run = from.bytes().take_while(|b| *b == b'`').count();

@@ -5,6 +5,7 @@ use super::workers::side_by_side;
 use crate::error::Result;
 use crate::models::{Call, LanguageModel, ModelError, ModelErrorKind, Prompt, Purpose};
 use crate::retrieval::config::PreScreenConfig;
+use crate::retrieval::dispatcher::ScreenMaker;
 use crate::retrieval::passage::Passage;
 use crate::retrieval::stage::{Stage, StageContext};
 use std::fmt;
@@ -63,7 +64,7 @@ impl PreScreenStage {
     }
 
     /// Makes the screens of a dispatcher, all of them with this model: see [`crate::retrieval::Dispatcher::with_screens`].
-    pub fn maker(model: Arc<dyn LanguageModel>) -> Arc<dyn Fn(&PreScreenConfig) -> Result<Arc<dyn Stage>> + Send + Sync> {
+    pub fn maker(model: Arc<dyn LanguageModel>) -> ScreenMaker {
         Arc::new(move |config| Ok(Arc::new(PreScreenStage::new(model.clone(), config.clone())?)))
     }
 
