@@ -54,6 +54,7 @@ macro_rules! rooms {
     };
 }
 
+pub mod connections;
 pub mod document;
 pub mod engine;
 pub mod error;
@@ -81,7 +82,8 @@ pub use filter::Filter;
 pub use graph::{EntityView, Neighbour};
 pub use ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 pub use options::{
-    AnalyzerKind, Components, Durability, Effort, ExtractorKind, Hnsw, IoMode, Metric, Options, Quantisation, Schema, Scorer, limits,
+    AnalyzerKind, Components, Durability, Effort, ExtractorKind, Hnsw, IoMode, LegWeights, Metric, Options, Quantisation, Schema, Scorer,
+    limits,
 };
 pub use progress::{Observer, Progress};
 pub use retrieval::{Fusion, Hit, Legs, Mode, Rerank, RetrieverRank, Search, SearchResult, VectorSearch};

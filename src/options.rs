@@ -317,6 +317,53 @@ impl Hnsw {
     }
 }
 
+/// How much each retriever counts when mode `hybrid` fuses their lists, in thousandths: integers, so that they are stored and compared exactly.
+///
+/// ```
+/// use triune::LegWeights;
+/// let text_counts_more = LegWeights { vector: 500, ..LegWeights::default() };
+/// assert!(text_counts_more.validate().is_ok());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LegWeights {
+    /// Of the vector list, 0 to 1,000,000. Default: 1,000, which is a weight of 1.
+    pub vector: u32,
+    /// Of the text list, in the same unit.
+    pub text: u32,
+    /// Of the graph list, in the same unit.
+    pub graph: u32,
+}
+
+impl Default for LegWeights {
+    fn default() -> Self {
+        LegWeights { vector: 1000, text: 1000, graph: 1000 }
+    }
+}
+
+impl LegWeights {
+    /// The greatest weight: a thousand.
+    pub const MAX: u32 = 1_000_000;
+
+    /// Refuses weights above the greatest.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming the leg and its weight.
+    pub fn validate(self) -> Result<()> {
+        for (leg, weight) in [("vector", self.vector), ("text", self.text), ("graph", self.graph)] {
+            if weight > LegWeights::MAX {
+                let max = LegWeights::MAX;
+                return Err(Error::InvalidArgument(format!("the weight of the {leg} leg is 0 to {max} thousandths; {weight} was given")));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_default(&self) -> bool {
+        *self == LegWeights::default()
+    }
+}
+
 /// What a collection holds; fixed when it is created, and stored.
 ///
 /// ```
@@ -347,6 +394,9 @@ pub struct Schema {
     /// How the components of its vectors are stored.
     #[serde(default, skip_serializing_if = "Components::is_default")]
     pub components: Components,
+    /// The weights of hybrid searches that do not give their own. Default: 1 each.
+    #[serde(default, skip_serializing_if = "LegWeights::is_default")]
+    pub leg_weights: LegWeights,
 }
 
 impl Default for Schema {
@@ -361,6 +411,7 @@ impl Default for Schema {
             embedder: None,
             hnsw: Hnsw::default(),
             components: Components::default(),
+            leg_weights: LegWeights::default(),
         }
     }
 }
@@ -381,6 +432,7 @@ impl Schema {
             _ => {}
         }
         self.hnsw.validate()?;
+        self.leg_weights.validate()?;
         check_name("source key", &self.source_key)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::error::FormatError;
 use crate::document::{Document, Entity, Metadata, Relation, StoredDocument};
-use crate::options::{AnalyzerKind, Components, ExtractorKind, Hnsw, Metric, Schema, Scorer};
+use crate::options::{AnalyzerKind, Components, ExtractorKind, Hnsw, LegWeights, Metric, Schema, Scorer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{DeserializeOwned, Error as _};
@@ -88,6 +88,8 @@ struct SchemaJson {
     hnsw: Hnsw,
     #[serde(default)]
     components: Components,
+    #[serde(default)]
+    leg_weights: LegWeights,
 }
 
 fn write_schema<S: Serializer>(schema: &Schema, s: S) -> Result<S::Ok, S::Error> {
@@ -95,8 +97,9 @@ fn write_schema<S: Serializer>(schema: &Schema, s: S) -> Result<S::Ok, S::Error>
 }
 
 fn read_schema<'de, D: Deserializer<'de>>(d: D) -> Result<Schema, D::Error> {
-    let SchemaJson { dimension, metric, analyzer, scorer, extractor, source_key, embedder, hnsw, components } = SchemaJson::deserialize(d)?;
-    Ok(Schema { dimension, metric, analyzer, scorer, extractor, source_key, embedder, hnsw, components })
+    let SchemaJson { dimension, metric, analyzer, scorer, extractor, source_key, embedder, hnsw, components, leg_weights } =
+        SchemaJson::deserialize(d)?;
+    Ok(Schema { dimension, metric, analyzer, scorer, extractor, source_key, embedder, hnsw, components, leg_weights })
 }
 
 #[derive(Serialize, Deserialize)]

@@ -101,14 +101,17 @@ fn describe_collection(index: usize, c: &CollectionEntry, findings: &mut Finding
     findings.field(
         format!("collection {index} schema"),
         format_args!(
-            "dimension {dimension}, metric {}, analyzer {}, scorer {}, extractor {}, source key {:?}, embedder {}, components {}",
+            "dimension {dimension}, metric {}, analyzer {}, scorer {}, extractor {}, source key {:?}, embedder {}, components {}, weights of vector, text and graph {}, {} and {}",
             schema.metric,
             schema.analyzer,
             schema.scorer,
             schema.extractor,
             schema.source_key,
             schema.embedder.as_ref().map_or("unknown".to_string(), |e| format!("{e:?}")),
-            schema.components
+            schema.components,
+            f64::from(schema.leg_weights.vector) / 1e3,
+            f64::from(schema.leg_weights.text) / 1e3,
+            f64::from(schema.leg_weights.graph) / 1e3
         ),
     );
     for (i, s) in c.segments.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The classic retriever: the nearest vectors of each source.
 
-use super::gather::{Ranked, SourceAnswer, ask_all, candidates};
-use super::passage::{Provenance, ScoreKind};
+use super::gather::{Finding, Ranked, SourceAnswer, ask_all, candidates};
+use super::passage::ScoreKind;
 use super::request::{Request, Retrieved, Retriever, SourceRequest};
 use super::store::{Candidate, Store};
 use crate::error::Result;
@@ -40,14 +40,13 @@ pub(super) fn nearest(request: &Request<'_>, source: &SourceRequest, store: &dyn
     let k = candidates(request.top_k(source));
     let found = store.dense(&source.id, &vector, k, source.config.score_threshold)?;
     let kind = store.dense_kind();
-    let ranked = found.into_iter().enumerate().map(|(rank, candidate)| ranked(source, rank, candidate, VECTOR, Some(kind)));
-    Ok(SourceAnswer { ranked: ranked.collect(), ..SourceAnswer::default() })
+    let ranked = found.into_iter().enumerate().map(|(rank, candidate)| ranked(rank, candidate, VECTOR, kind)).collect();
+    Ok(SourceAnswer { ranked, ..SourceAnswer::default() })
 }
 
 /// A candidate as one leg found it.
-pub(super) fn ranked(source: &SourceRequest, rank: usize, candidate: Candidate, leg: &str, kind: Option<ScoreKind>) -> Ranked {
+fn ranked(rank: usize, candidate: Candidate, leg: &'static str, kind: ScoreKind) -> Ranked {
     let Candidate { id, score, body } = candidate;
-    let provenance =
-        vec![Provenance { retriever: leg.into(), source: source.id.clone(), id: id.clone(), rank, score: score.unwrap_or_default() }];
-    Ranked { id, score, kind, provenance, body }
+    let findings = vec![Finding { leg, rank, score: score.unwrap_or_default() }];
+    Ranked { id, score, kind: Some(kind), findings, body }
 }

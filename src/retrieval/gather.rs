@@ -25,8 +25,16 @@ pub(crate) struct Ranked {
     pub(crate) id: String,
     pub(crate) score: Option<f64>,
     pub(crate) kind: Option<ScoreKind>,
-    pub(crate) provenance: Vec<Provenance>,
+    pub(crate) findings: Vec<Finding>,
     pub(crate) body: Option<Body>,
+}
+
+/// What one leg said of a document: a provenance without the names that all of a source share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Finding {
+    pub(crate) leg: &'static str,
+    pub(crate) rank: usize,
+    pub(crate) score: f64,
 }
 
 /// What one source gave: as much as a retriever could find of it, and what failed beside.
@@ -146,10 +154,16 @@ fn load(store: &dyn Store, source: &str, ranked: &mut [Ranked], count: usize) ->
 /// A passage with its labels; nothing of a document that is gone.
 fn passage(source_id: &str, ranked: Ranked) -> Option<Passage> {
     let body = ranked.body?;
-    let object = body.metadata.as_ref().map(|m| m.to_object());
-    let Labels { title, source, filename } = labels(object.as_ref(), &body.text, source_id);
+    let Labels { title, source, filename } = labels(body.metadata.as_ref(), &body.text, source_id);
+    let provenance = |found: Finding| Provenance {
+        retriever: found.leg.into(),
+        source: source_id.into(),
+        id: ranked.id.clone(),
+        rank: found.rank,
+        score: found.score,
+    };
     Some(Passage {
-        id: ranked.id,
+        provenance: ranked.findings.into_iter().map(provenance).collect(),
         text: body.text,
         title,
         source,
@@ -159,6 +173,6 @@ fn passage(source_id: &str, ranked: Ranked) -> Option<Passage> {
         score: ranked.score,
         rerank_score: None,
         metadata: body.metadata,
-        provenance: ranked.provenance,
+        id: ranked.id,
     })
 }

@@ -2,8 +2,8 @@
 //! gives nothing.
 
 use super::classic::nearest;
-use super::gather::{Ranked, SourceAnswer, side_by_side, take};
-use super::passage::{Provenance, ScoreKind};
+use super::gather::{Finding, Ranked, SourceAnswer, side_by_side, take};
+use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{EntityGraph, Seed, Store};
 use crate::error::Result;
@@ -165,10 +165,9 @@ fn walk(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
     let bodies = store.documents(&source.id, &ids)?;
     for ((id, score), body) in best.iter().zip(bodies) {
         let Some(body) = body.filter(|body| !body.text.is_empty()) else { continue };
-        let rank = answer.ranked.len();
-        let provenance = Provenance { retriever: GRAPH.into(), source: source.id.clone(), id: (*id).into(), rank, score: *score };
+        let finding = Finding { leg: GRAPH, rank: answer.ranked.len(), score: *score };
         let (id, score, kind) = ((*id).to_string(), Some(*score), Some(ScoreKind::Graph));
-        answer.ranked.push(Ranked { id, score, kind, provenance: vec![provenance], body: Some(body) });
+        answer.ranked.push(Ranked { id, score, kind, findings: vec![finding], body: Some(body) });
     }
     Ok(answer)
 }

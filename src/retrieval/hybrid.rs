@@ -1,13 +1,12 @@
 //! The hybrid retriever: nearest vectors and best texts of each source, fused by reciprocal rank.
 
-use super::classic::{VECTOR, ranked};
-use super::fusion::{WeightedList, reciprocal_rank_fusion};
-use super::gather::{Ranked, SourceAnswer, ask_all, candidates};
+use super::classic::VECTOR;
+use super::fusion::{Fused, WeightedList, reciprocal_rank_fusion};
+use super::gather::{Finding, Ranked, SourceAnswer, ask_all, candidates};
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{Candidate, Store};
 use crate::error::Result;
-use rustc_hash::FxHashMap;
 
 /// The name of the text leg in provenances.
 const TEXT: &str = "text";
@@ -66,7 +65,7 @@ fn both(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
             return Ok(answer);
         }
     };
-    answer.ranked = fuse(source, store.dense_kind(), by_vector, by_text);
+    answer.ranked = fuse(by_vector, by_text);
     Ok(answer)
 }
 
@@ -75,29 +74,19 @@ fn failed(source: &SourceRequest, leg: &str, error: crate::error::Error) -> Retr
 }
 
 /// One list out of two. A document keeps the copy that was seen first, and every finding.
-fn fuse(source: &SourceRequest, kind: ScoreKind, by_vector: Vec<Candidate>, by_text: Vec<Candidate>) -> Vec<Ranked> {
-    let ids = |list: &[Candidate]| list.iter().map(|c| c.id.clone()).collect::<Vec<String>>();
-    let (vector_ids, text_ids) = (ids(&by_vector), ids(&by_text));
-    let lists = [WeightedList { keys: &vector_ids, weight: 1.0 }, WeightedList { keys: &text_ids, weight: 1.0 }];
-    let fused = reciprocal_rank_fusion(&lists, CONSTANT, usize::MAX);
-    let mut first: FxHashMap<String, Ranked> = FxHashMap::default();
-    for (list, leg, kind) in [(by_vector, VECTOR, kind), (by_text, TEXT, ScoreKind::Bm25)] {
-        for (rank, candidate) in list.into_iter().enumerate() {
-            let mut found = ranked(source, rank, candidate, leg, Some(kind));
-            match first.get_mut(&found.id) {
-                Some(seen) => {
-                    seen.provenance.append(&mut found.provenance);
-                    seen.body = seen.body.take().or(found.body);
-                }
-                None => {
-                    first.insert(found.id.clone(), found);
-                }
-            }
+fn fuse(by_vector: Vec<Candidate>, by_text: Vec<Candidate>) -> Vec<Ranked> {
+    let ids = |list: &'_ [Candidate]| list.iter().map(|c| c.id.clone()).collect::<Vec<String>>();
+    let lists = [ids(&by_vector), ids(&by_text)];
+    let weighted = lists.each_ref().map(|keys| WeightedList { keys, weight: 1.0 });
+    let mut legs = [(VECTOR, by_vector), (TEXT, by_text)].map(|(leg, list)| (leg, list.into_iter().map(Some).collect::<Vec<_>>()));
+    let of = |fused: Fused<String>| {
+        let mut ranked = Ranked { id: fused.key, score: Some(fused.score), kind: Some(ScoreKind::Rrf), findings: Vec::new(), body: None };
+        for ((leg, list), rank) in legs.iter_mut().zip(fused.ranks) {
+            let Some((rank, candidate)) = rank.and_then(|rank| Some((rank, list.get_mut(rank)?.take()?))) else { continue };
+            ranked.findings.push(Finding { leg, rank, score: candidate.score.unwrap_or_default() });
+            ranked.body = ranked.body.take().or(candidate.body);
         }
-    }
-    let of = |fused: super::fusion::Fused<String>| {
-        let found = first.remove(&fused.key)?;
-        Some(Ranked { score: Some(fused.score), kind: Some(ScoreKind::Rrf), ..found })
+        ranked
     };
-    fused.into_iter().filter_map(of).collect()
+    reciprocal_rank_fusion(&weighted, CONSTANT, usize::MAX).into_iter().map(of).collect()
 }

@@ -1,6 +1,10 @@
 //! The labels by which a passage is cited: title, source and file name, out of whatever its metadata holds.
 
-use serde_json::{Map, Value};
+use crate::document::Metadata;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
 
 /// What a passage is cited by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +21,9 @@ pub(crate) struct Labels {
 /// - *filename*: the first of `filename`, `file_name` and `source` that is neither empty nor zero nor false; of a string the part behind the last
 ///   `/`, or all of it when that is empty; of anything else, or without one, the title.
 /// - *source*: the metadata's `source`, if that is neither empty nor zero nor false; else the id of the source that was asked.
-pub(crate) fn labels(metadata: Option<&Map<String, Value>>, text: &str, source_id: &str) -> Labels {
-    let get = |key: &str| metadata.and_then(|m| m.get(key));
+pub(crate) fn labels(metadata: Option<&Metadata>, text: &str, source_id: &str) -> Labels {
+    let values = metadata.map(|metadata| values(metadata.as_str())).unwrap_or_default();
+    let get = |key: &str| KEYS.iter().position(|known| *known == key).and_then(|at| values[at].as_ref());
     let title = get("title").or_else(|| get("post_title")).map_or_else(|| text.to_string(), spelled);
     let title = behind_last_slash(&title).to_string();
     let named = ["filename", "file_name", "source"].into_iter().filter_map(get).find(|value| is_truthy(value));
@@ -32,6 +37,44 @@ pub(crate) fn labels(metadata: Option<&Map<String, Value>>, text: &str, source_i
     let source = get("source").filter(|value| is_truthy(value)).map_or_else(|| source_id.to_string(), spelled);
     Labels { title, source, filename }
 }
+
+/// The keys that labels are made of.
+const KEYS: [&str; 5] = ["title", "post_title", "filename", "file_name", "source"];
+
+/// The values of [`KEYS`], of which others are passed over unread: a passage has labels, most metadata is for something else.
+type Values = [Option<Value>; KEYS.len()];
+
+fn values(json: &str) -> Values {
+    /// Goes through an object once.
+    struct Reading;
+
+    impl<'de> Visitor<'de> for Reading {
+        type Value = Values;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Values, A::Error> {
+            let mut values = Values::default();
+            while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
+                match KEYS.iter().position(|known| *known == key) {
+                    // Of a key that stands twice the last value counts, as everywhere.
+                    Some(at) => values[at] = Some(map.next_value()?),
+                    None => drop(map.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(values)
+        }
+    }
+
+    // What was stored is an object.
+    serde_json::Deserializer::from_str(json).deserialize_map(Reading).unwrap_or_default()
+}
+
+/// A key, borrowed where it holds no escape.
+#[derive(serde::Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn behind_last_slash(text: &str) -> &str {
     text.rsplit('/').next().unwrap_or(text)
@@ -81,7 +124,8 @@ mod tests {
     use serde_json::json;
 
     fn of(metadata: Value, text: &str) -> (String, String, String) {
-        let Labels { title, source, filename } = labels(metadata.as_object(), text, "the-id");
+        let metadata = Metadata::from_json(metadata.to_string()).unwrap();
+        let Labels { title, source, filename } = labels(Some(&metadata), text, "the-id");
         (title, source, filename)
     }
 
@@ -97,6 +141,14 @@ mod tests {
         assert_eq!(of(json!({}), "and/or what").0, "or what");
         assert_eq!(of(json!({"title": "ends with/"}), "t").0, "");
         assert_eq!(labels(None, "text", "id"), Labels { title: "text".into(), source: "id".into(), filename: "text".into() });
+    }
+
+    #[test]
+    fn metadata_is_read_whatever_else_it_holds_and_however_its_keys_are_spelled() {
+        let title = |json: &str| labels(Some(&Metadata::from_json(json).unwrap()), "t", "id").title;
+        assert_eq!(title(r#"{"a": {"title": "inner"}, "title": "T", "b": [{"title": 1}]}"#), "T");
+        assert_eq!(title(r#"{"\u0074itle": "T"}"#), "T");
+        assert_eq!(title(r#"{"title": "first", "title": "last"}"#), "last");
     }
 
     #[test]

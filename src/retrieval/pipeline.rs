@@ -301,8 +301,7 @@ fn vector_kind(collection: &Collection) -> ScoreKind {
 }
 
 fn passage(source_id: &str, retriever: &str, kind: ScoreKind, hit: Hit) -> Passage {
-    let object = hit.metadata.as_ref().map(|metadata| metadata.to_object());
-    let Labels { title, source, filename } = labels(object.as_ref(), &hit.text, source_id);
+    let Labels { title, source, filename } = labels(hit.metadata.as_ref(), &hit.text, source_id);
     let finding =
         Provenance { retriever: retriever.into(), source: source_id.into(), id: hit.id.clone(), rank: hit.rank, score: hit.score };
     Passage {

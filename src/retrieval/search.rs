@@ -70,12 +70,12 @@ pub struct Fusion {
     pub constant: f64,
     /// How many hits each retriever contributes. Default: `max(k, clamp(2k, 20, 500))`.
     pub candidates: Option<usize>,
-    /// Weight of the vector list: finite, not negative. Default 1.
-    pub vector_weight: f64,
-    /// Weight of the text list. Default 1.
-    pub text_weight: f64,
-    /// Weight of the graph list. Default 1.
-    pub graph_weight: f64,
+    /// Weight of the vector list: finite, not negative. Default: what the collection's [`crate::options::Schema::leg_weights`] says.
+    pub vector_weight: Option<f64>,
+    /// Weight of the text list, likewise.
+    pub text_weight: Option<f64>,
+    /// Weight of the graph list, likewise.
+    pub graph_weight: Option<f64>,
 }
 
 /// The retrievers that mode `hybrid` fuses.
@@ -118,7 +118,7 @@ impl FromStr for Rerank {
 
 impl Default for Fusion {
     fn default() -> Self {
-        Fusion { constant: 60.0, candidates: None, vector_weight: 1.0, text_weight: 1.0, graph_weight: 1.0 }
+        Fusion { constant: 60.0, candidates: None, vector_weight: None, text_weight: None, graph_weight: None }
     }
 }
 
@@ -307,7 +307,7 @@ impl Collection {
         let Nearest { hits, walks, code_scans, compared } = self.nearest_explained(vector, search.filter.as_ref(), k, search.effort)?;
         Ok(List {
             name: "vector",
-            weight: search.fusion.vector_weight,
+            weight: weight(search.fusion.vector_weight, self.schema().leg_weights.vector),
             hits,
             vector_search: Some(VectorSearch { walks, code_scans, compared }),
         })
@@ -315,18 +315,21 @@ impl Collection {
 
     fn text_leg(&self, search: &Search, k: usize) -> Result<List> {
         let hits = self.best_texts(needed(search)?, search.scorer, search.filter.as_ref(), k)?;
-        Ok(List { name: "text", weight: search.fusion.text_weight, hits, vector_search: None })
+        let weight = weight(search.fusion.text_weight, self.schema().leg_weights.text);
+        Ok(List { name: "text", weight, hits, vector_search: None })
     }
 
     fn graph_leg(&self, search: &Search, k: usize) -> Result<List> {
         let reach = if search.mode == Mode::Graph { reach(search) } else { k };
         let hits = self.nearest_by_graph(needed(search)?, search.hops, search.filter.as_ref(), reach)?;
-        Ok(List { name: "graph", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)?, vector_search: None })
+        let weight = weight(search.fusion.graph_weight, self.schema().leg_weights.graph);
+        Ok(List { name: "graph", weight, hits: self.reranked(search, hits)?, vector_search: None })
     }
 
     fn pagerank_leg(&self, search: &Search) -> Result<List> {
         let hits = self.best_by_pagerank(needed(search)?, search.filter.as_ref(), reach(search))?;
-        Ok(List { name: "ppr", weight: search.fusion.graph_weight, hits: self.reranked(search, hits)?, vector_search: None })
+        // It stands alone, so its weight is of no consequence.
+        Ok(List { name: "ppr", weight: 1.0, hits: self.reranked(search, hits)?, vector_search: None })
     }
 
     /// Multiplies the first hits of a graph retriever by what another retriever says of them.
@@ -389,6 +392,11 @@ impl Collection {
     }
 }
 
+/// The weight that a search gives, or else the collection's, which is in thousandths.
+fn weight(given: Option<f64>, stored: u32) -> f64 {
+    given.unwrap_or(f64::from(stored) / 1000.0)
+}
+
 /// A hit before its document is read.
 struct Ranked {
     scored: Scored,
@@ -446,7 +454,7 @@ fn check(search: &Search) -> Result<()> {
         return Err(Error::InvalidArgument(format!("the fusion constant is a positive number; {} was given", f.constant)));
     }
     for (name, weight) in [("vector", f.vector_weight), ("text", f.text_weight), ("graph", f.graph_weight)] {
-        if !(weight.is_finite() && weight >= 0.0) {
+        if let Some(weight) = weight.filter(|w| !(w.is_finite() && *w >= 0.0)) {
             return Err(Error::InvalidArgument(format!("the {name} weight is a finite number of at least 0; {weight} was given")));
         }
     }

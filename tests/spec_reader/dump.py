@@ -44,9 +44,11 @@ def maybe(text):
 
 
 def schema_json(schema):
-    values = {k: str(v) if k == "dimension" else string(v) for k, v in schema.items() if k != "hnsw"}
+    values = {k: str(v) if k == "dimension" else string(v) for k, v in schema.items() if k not in ("hnsw", "leg_weights")}
     if "hnsw" in schema:
         values["hnsw"] = json_object(*((k, string(v) if k == "quantisation" else v) for k, v in schema["hnsw"].items()))
+    if "leg_weights" in schema:
+        values["leg_weights"] = json_object(*schema["leg_weights"].items())
     return json_object(*((k, values.get(k)) for k in SCHEMA_KEYS))
 
 

@@ -297,6 +297,10 @@ def manifests():
     for key, value, status in (("analyzer", "nope", CORRUPT), ("metric", 5, CORRUPT), ("source_key", "", CORRUPT), ("source_key", "k" * 1025, CORRUPT),
                                ("embedder", "", OK), ("embedder", None, OK), ("dimension", 0, CORRUPT), ("dimension", 65536, CORRUPT),
                                ("components", "f8", CORRUPT), ("components", "f16", CORRUPT), ("components", "f32", OK),
+                               ("leg_weights", {"vector": 0, "text": 1000000, "graph": 1}, OK),
+                               ("leg_weights", {"vector": 1000001, "text": 1, "graph": 1}, CORRUPT),
+                               ("leg_weights", {"vector": -1, "text": 1, "graph": 1}, CORRUPT),
+                               ("leg_weights", {"vector": 1.5, "text": 1, "graph": 1}, CORRUPT),
                                ("dimension", "3", CORRUPT), ("dimension", None, CORRUPT)):
         yield f"schema: {key} {str(value)[:9]!r}", schema(key, value), status
     yield "collection: documents", collection("documents", "999"), CORRUPT

@@ -7,8 +7,9 @@ from wire import COUNTER_MAX, DIMENSION_MAX, NAME_BYTES_MAX, SEGMENT_ROWS_MAX, L
 MANIFEST_MAGIC = b"TRIUNEMF"
 MANIFEST_MAJOR, MANIFEST_MINOR = 1, 0
 HEADER = Layout("ManifestHeader", "magic:8 major:u16 minor:u16 crc:u32 database:16 number:u64 body_length:u64 body_crc:u32 reserved:12")
-SCHEMA_KEYS = ("dimension", "metric", "analyzer", "scorer", "extractor", "source_key", "embedder", "hnsw", "components")
+SCHEMA_KEYS = ("dimension", "metric", "analyzer", "scorer", "extractor", "source_key", "embedder", "hnsw", "components", "leg_weights")
 HNSW = {"m": 16, "ef_construction": 200, "quantisation": "sq7"}
+LEG_WEIGHTS = {"vector": 1000, "text": 1000, "graph": 1000}
 
 
 def read_manifest(file, slot):
@@ -106,6 +107,11 @@ def schema(file, at, o):
         need(hnsw["quantisation"] in ("none", "sq7"), at, "quantisation")
         if hnsw == HNSW:
             del known["hnsw"]
+    if "leg_weights" in known:
+        known["leg_weights"] = weights = {k: known["leg_weights"][k] for k in LEG_WEIGHTS}
+        need(all(type(w) is int and 0 <= w <= 1_000_000 for w in weights.values()), at, "leg_weights")
+        if weights == LEG_WEIGHTS:
+            del known["leg_weights"]
     return known
 
 

@@ -6,10 +6,12 @@
 mod contents;
 mod maintenance;
 mod names;
+mod questions;
 
 pub(crate) use contents::*;
 pub(crate) use maintenance::*;
 pub(crate) use names::*;
+pub(crate) use questions::*;
 
 use clap::{ArgGroup, Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Build(Box<BuildArgs>),
     /// Search by text, by vector, by entities, or by several of these
     Search(Box<SearchArgs>),
+    /// Measure how well judged questions are answered, by each retriever and by several together
+    Eval(Box<EvalArgs>),
     /// Print documents by id, each as the JSON line that `load` reads
     Get(GetArgs),
     /// Print every document, in insertion order
@@ -95,6 +99,7 @@ impl Command {
         match self {
             Command::Load(args) => Some(&args.target.database),
             Command::Search(args) => Some(&args.target.database),
+            Command::Eval(args) => args.database.as_deref(),
             Command::Get(args) => Some(&args.target.database),
             Command::Scan(args) => Some(&args.target.database),
             Command::Count(args) => Some(&args.target.database),
@@ -146,6 +151,12 @@ pub(crate) struct CreateArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) schema: SchemaArgs,
+    /// What will make the vectors: static, or cmd:PROGRAM. Its name is stored, and no other embedder's vectors come in by `load` or `ingest`. Default: unknown
+    #[arg(long, value_name = "E", conflicts_with = "dim")]
+    pub(crate) embedder: Option<String>,
+    /// The name of the model whose vectors will be loaded, so that no other's come in beside them
+    #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
+    pub(crate) embedder_name: Option<String>,
 }
 
 /// What a collection holds.
@@ -172,6 +183,9 @@ pub(crate) struct SchemaArgs {
     /// The metadata key that names a document's source. Default: file_hash
     #[arg(long, value_name = "K")]
     pub(crate) source_key: Option<String>,
+    /// What the lists of vector, text and graph weigh when a hybrid search fuses them, 0 to 1000 each. Default: 1,1,1, or what suits the embedder
+    #[arg(long, value_name = "V,T,G")]
+    pub(crate) leg_weights: Option<String>,
     #[command(flatten)]
     pub(crate) hnsw: HnswArgs,
 }
@@ -199,7 +213,9 @@ pub(crate) struct IngestArgs {
     /// Files and folders. A file is stored under its path below the folder given; a file given itself under its name
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    #[arg(long, value_name = "E", hide = true)]
+    /// What makes the vectors of the chunks: static (part of this program), cmd:PROGRAM, or none. Default: static, if the collection is new
+    /// or names it
+    #[arg(long, value_name = "E")]
     pub(crate) embedder: Option<String>,
     #[command(flatten)]
     pub(crate) cutting: crate::ingest::chunk::Cutting,
@@ -246,6 +262,9 @@ pub(crate) struct LoadArgs {
     /// Vectors in a NumPy file (f16, f32 or f64, C order); row i belongs to line i, blank lines not counted
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) vectors: Option<PathBuf>,
+    /// Make the vectors of the texts: static (part of this program), or cmd:PROGRAM. The collection names this embedder
+    #[arg(long, value_name = "E", conflicts_with = "vectors")]
+    pub(crate) embedder: Option<String>,
     #[command(flatten)]
     pub(crate) form: FormArgs,
     /// Lines a commit
@@ -289,60 +308,6 @@ pub(crate) struct BuildArgs {
     /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number. Default: all cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct SearchArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    /// The words to search for
-    #[arg(value_name = "QUERY")]
-    pub(crate) query: Option<String>,
-    /// `hybrid` fuses several; without a query vector it is `text`. `docsgpt` is the walk that `ppr` takes so far
-    #[arg(long, value_enum, default_value_t = ModeName::Hybrid)]
-    pub(crate) mode: ModeName,
-    /// What `hybrid` fuses. Default: vector,text
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "LEG,LEG")]
-    pub(crate) legs: Vec<Leg>,
-    /// The query vector: a JSON array, or @FILE with one (or with the one row of a .npy file)
-    #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
-    pub(crate) vector: Option<String>,
-    /// Only documents whose metadata match: {"year":{"$gte":2020}}
-    #[arg(long, value_name = "JSON")]
-    pub(crate) filter: Option<String>,
-    /// How many hits. Their ranks are counted from 1 for people, and from 0 in JSON
-    #[arg(short, value_name = "N", default_value_t = 10)]
-    pub(crate) k: usize,
-    /// Compare with every vector, so that none of the nearest is missing, instead of walking the vector graph
-    #[arg(long, conflicts_with_all = ["ef", "recall"])]
-    pub(crate) exact: bool,
-    /// The share of the true nearest that a walk of the vector graph is to find, by what was measured when it was built. Default: 0.98
-    #[arg(long, value_name = "0..1", conflicts_with = "ef", allow_negative_numbers = true)]
-    pub(crate) recall: Option<f64>,
-    /// The scorer of the text search. Default: the collection's
-    #[arg(long, value_enum)]
-    pub(crate) scorer: Option<ScorerName>,
-    /// Steps of the graph search: 1 stays with the question's entities, 2 goes on to what stands beside them. Default: 2
-    #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub(crate) hops: Option<u32>,
-    /// How many candidates a walk of the vector graph keeps, instead of as many as `--recall` takes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) ef: Option<u64>,
-    /// Multiply the scores of the first 50 hits of `graph` or `ppr` by what this retriever says of them
-    #[arg(long, value_enum)]
-    pub(crate) rerank: Option<RerankName>,
-    /// Say on stderr what shaped the answer: mode, retrievers, entities of the question, matches of the filter, scorer
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// Answer each line {"id","query","vector","mode","k","filter","scorer","hops","exact","ef","recall","rerank"} with one line of JSON, all from one snapshot: its "id", if it has one, "hits", "retrievers", "took_us". `-` reads stdin
-    #[arg(long, value_name = "FILE.jsonl|-", conflicts_with = "query")]
-    pub(crate) queries: Option<String>,
-    /// Copy links and codes of vector graphs into memory of their own before they are walked
-    #[arg(long, requires = "queries", conflicts_with = "query")]
-    pub(crate) pinned: bool,
-    /// Query vectors in a NumPy file; row i belongs to line i of --queries
-    #[arg(long, value_name = "FILE.npy", requires = "queries")]
-    pub(crate) query_vectors: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -8,12 +8,14 @@
 //! | `args.rs` | every form of every command, in one place |
 //! | `output.rs` | stdout, notes, errors and their exit statuses |
 //! | `jsonl.rs` | the line format of documents, both ways |
+//! | `embedder.rs` | which embedder a command works with |
 //! | `npy.rs` | vectors from NumPy files, row by row |
 //! | `cmd/` | one file a command, each with a `run` |
 //! | `ingest/` | from files to chunks of text (feature `ingest`) |
 
 mod args;
 mod cmd;
+mod embedder;
 #[cfg(feature = "ingest")]
 mod ingest;
 mod jsonl;

@@ -32,7 +32,8 @@ fn harmless(prompt: &mut String, text: &str, tags: &[&str]) {
         let (before, from) = rest.split_at(at);
         prompt.push_str(before);
         if let Some(behind) = from.strip_prefix('<') {
-            prompt.push(if reads_as_tag(behind, tags) { LOOK_ALIKE_BRACKET } else { '<' });
+            let bracket = if reads_as_tag(behind, tags) { LOOK_ALIKE_BRACKET } else { '<' };
+            prompt.push(bracket);
             rest = behind;
             continue;
         }

@@ -4,6 +4,7 @@ use super::fence::{fenced, outermost_object};
 use super::workers::side_by_side;
 use crate::error::Result;
 use crate::models::{Call, LanguageModel, ModelError, ModelErrorKind, Prompt, Purpose};
+use crate::retrieval::ScreenMaker;
 use crate::retrieval::config::PreScreenConfig;
 use crate::retrieval::dispatcher::ScreenMaker;
 use crate::retrieval::passage::Passage;

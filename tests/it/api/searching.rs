@@ -1,7 +1,7 @@
 //! Questions and answers.
 
 use super::{at_every_stage, doc, found, fresh, fresh_with, json, main_of, put, refused, search};
-use triune::{Document, ErrorCode, Fusion, Mode, Schema, Scorer, Search};
+use triune::{Document, ErrorCode, Fusion, LegWeights, Mode, Schema, Scorer, Search};
 
 fn text(query: &str) -> Search {
     Search { query: Some(query.into()), mode: Mode::Text, ..Search::default() }
@@ -125,7 +125,7 @@ fn fusion_weighs_its_lists_and_refuses_what_is_no_weight() {
     let (_disk, db) = fresh();
     put(&db, vec![doc("text", "word"), Document::new("vector").vector([1.0])]);
     let asked = |fusion| Search { query: Some("word".into()), vector: Some(vec![1.0]), fusion, ..Search::default() };
-    let fusion = |vector_weight, text_weight| Fusion { vector_weight, text_weight, ..Fusion::default() };
+    let fusion = |vector, text| Fusion { vector_weight: Some(vector), text_weight: Some(text), ..Fusion::default() };
     assert_eq!(found(&db, asked(fusion(1.0, 2.0))), ["text", "vector"]);
     assert_eq!(found(&db, asked(fusion(2.0, 1.0))), ["vector", "text"]);
     assert_eq!(found(&db, asked(fusion(1.0, 1.0))), ["vector", "text"]);
@@ -135,6 +135,27 @@ fn fusion_weighs_its_lists_and_refuses_what_is_no_weight() {
         refused(search(&db, asked(Fusion { constant: bad, ..Fusion::default() })), ErrorCode::InvalidArgument, &["constant"]);
     }
     refused(search(&db, asked(Fusion { constant: 0.0, ..Fusion::default() })), ErrorCode::InvalidArgument, &["constant", "0"]);
+}
+
+#[test]
+fn a_search_without_weights_takes_the_collections() {
+    let weights = |vector, text| Schema { leg_weights: LegWeights { vector, text, ..LegWeights::default() }, ..Schema::default() };
+    let asked = |fusion| Search { query: Some("word".into()), vector: Some(vec![1.0]), fusion, ..Search::default() };
+    for (vector, text, first) in [(1000, 2000, "text"), (1000, 999, "vector")] {
+        let (_disk, db) = fresh_with(weights(vector, text));
+        put(&db, vec![doc("text", "word"), Document::new("vector").vector([1.0])]);
+        let result = search(&db, asked(Fusion::default())).unwrap();
+        assert_eq!(result.hits[0].id, first);
+        let expected = f64::from(vector.max(text)) / 1000.0 / 60.0;
+        assert!((result.hits[0].score - expected).abs() < 1e-12, "{}", result.hits[0].score);
+        // A search that gives weights does not look at the collection's.
+        let own = Fusion { vector_weight: Some(3.0), text_weight: Some(1.0), ..Fusion::default() };
+        assert_eq!(found(&db, asked(own)), ["vector", "text"]);
+    }
+    let (_disk, db) = fresh();
+    let error = db.create_collection("other", weights(1_000_001, 1)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidArgument);
+    assert!(error.to_string().contains("1000001"), "{error}");
 }
 
 #[test]

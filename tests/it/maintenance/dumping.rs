@@ -5,7 +5,7 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::io::sim::FailureKind;
 use triune::maintenance::{dump, restore, restore_into};
-use triune::{Components, Database, Document, Error, ErrorCode, Options, Schema, Search};
+use triune::{Components, Database, Document, Error, ErrorCode, LegWeights, Options, Schema, Search};
 
 fn restored(text: &[u8]) -> SimDirectory {
     let disk = SimDirectory::new();
@@ -60,6 +60,25 @@ fn vectors_of_two_bytes_a_component_come_back_as_they_were() {
     assert_ne!(forged, body);
     let refused = restore_into(Arc::new(SimDirectory::new()), options(), forged.as_bytes()).unwrap_err();
     assert!(refused.to_string().contains("component 0") && refused.to_string().contains("third"), "{refused}");
+}
+
+#[test]
+fn weights_of_legs_come_back_and_the_usual_ones_leave_no_trace() {
+    let leg_weights = LegWeights { vector: 500, ..LegWeights::default() };
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema { leg_weights, ..Schema::default() }).unwrap();
+    db.create_collection("usual", Schema::default()).unwrap();
+    let text = dump_of(&db);
+    let found = String::from_utf8(text.clone()).unwrap();
+    assert_eq!(found.matches(r#","leg_weights":{"vector":500,"text":1000,"graph":1000}}"#).count(), 1);
+    assert_eq!(found.matches("leg_weights").count(), 1);
+    let copy = open(&restored(&text));
+    assert_eq!(copy.snapshot().collection("main").unwrap().schema().leg_weights, leg_weights);
+    assert_eq!(dump_of(&copy), text);
+    let forged = found.replacen(r#""vector":500"#, r#""vector":1000001"#, 1);
+    let (forged, _) = forged.rsplit_once("{\"end\"").unwrap();
+    restore_into(Arc::new(SimDirectory::new()), options(), forged.as_bytes()).unwrap_err();
 }
 
 #[test]

@@ -76,6 +76,20 @@ pub(crate) enum ModeName {
     Docsgpt,
 }
 
+impl ModeName {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ModeName::Vector => "vector",
+            ModeName::Text => "text",
+            ModeName::Hybrid => "hybrid",
+            ModeName::Graph => "graph",
+            ModeName::Ppr => "ppr",
+            ModeName::Docsgpt => "docsgpt",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Leg {
     Vector,

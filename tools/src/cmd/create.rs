@@ -1,12 +1,20 @@
 //! `triune create`: makes the database when it does not exist, and adds the collection when it does.
 
 use crate::args::{CreateArgs, ExtractorName, HnswArgs, QuantisationName, SchemaArgs};
+use crate::embedder::{self, Wanted};
 use crate::output::{Failure, Out, Outcome};
-use triune::{Database, Error, ErrorCode, ExtractorKind, Hnsw, Quantisation, Schema};
+use triune::{Database, Error, ErrorCode, ExtractorKind, Hnsw, LegWeights, Quantisation, Schema};
 
 pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     // Everything is checked before the first file is made.
-    let schema = schema(&args.schema)?;
+    let mut schema = schema(&args.schema)?;
+    schema.embedder = args.embedder_name.clone();
+    if args.embedder.is_some() {
+        let wanted = Wanted::parse(args.embedder.as_deref())?;
+        if let Some(embedder) = wanted.for_new_collection()? {
+            embedder::name(&*embedder, &mut schema);
+        }
+    }
     let (database, made) = match Database::create(&args.target.database) {
         Ok(database) => (database, true),
         Err(Error::AlreadyExists(_)) => (super::open_for_writing(&args.target.database)?, false),
@@ -31,8 +39,9 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     }
     let dimension = schema.dimension.map_or("vectors as long as the first".to_string(), |d| format!("{d}-dimensional vectors"));
     out.line(format_args!("{} {path}", if made { "created" } else { "opened" }))?;
+    let embedder = schema.embedder.map(|e| format!(", embedder {e}")).unwrap_or_default();
     out.line(format_args!(
-        "added collection {name}: {dimension}, components {}, metric {}, analyzer {}, scorer {}, extractor {}",
+        "added collection {name}: {dimension}, components {}, metric {}, analyzer {}, scorer {}, extractor {}{embedder}",
         schema.components, schema.metric, schema.analyzer, schema.scorer, schema.extractor
     ))
 }
@@ -52,6 +61,7 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome<Schema> {
         extractor,
         hnsw: hnsw(&args.hnsw),
         components: args.components.into(),
+        leg_weights: leg_weights(args.leg_weights.as_deref())?.unwrap_or_default(),
         ..Schema::default()
     };
     if let Some(key) = &args.source_key {
@@ -59,6 +69,23 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome<Schema> {
     }
     schema.validate()?;
     Ok(schema)
+}
+
+/// Reads `--leg-weights`.
+pub(super) fn leg_weights(given: Option<&str>) -> Outcome<Option<LegWeights>> {
+    let Some(given) = given else { return Ok(None) };
+    let most = f64::from(LegWeights::MAX);
+    let mut weights = Vec::new();
+    for weight in given.split(',') {
+        match weight.trim().parse::<f64>().map(|w| (w * 1000.0).round()) {
+            Ok(thousandths) if (0.0..=most).contains(&thousandths) => weights.push(thousandths as u32),
+            _ => return Err(Failure::invalid(format!("--leg-weights: a leg weighs 0 to {}; {weight:?} was given", most / 1000.0))),
+        }
+    }
+    match weights[..] {
+        [vector, text, graph] => Ok(Some(LegWeights { vector, text, graph })),
+        _ => Err(Failure::invalid(format!("--leg-weights are three, of vector, text and graph; {} were given", weights.len()))),
+    }
 }
 
 fn hnsw(args: &HnswArgs) -> Hnsw {

@@ -5,6 +5,8 @@
 
 use super::search::{HitLine, ranks};
 use crate::args::DemoArgs;
+#[cfg(feature = "static-embedder")]
+use crate::embedder::{self, Wanted};
 use crate::jsonl::{Fields, Form, value};
 use crate::npy::Rows;
 use crate::output::{Failure, Out, Outcome, excerpt, quoted};
@@ -19,6 +21,8 @@ const QUESTIONS: &str = include_str!("../../../demo/questions.jsonl");
 const QUESTION_VECTORS: &[u8] = include_bytes!("../../../demo/questions.npy");
 
 const COLLECTION: &str = "main";
+#[cfg(feature = "static-embedder")]
+const BY_OURSELVES: &str = "static";
 const QUESTIONS_SHOWN: usize = 3;
 const HITS_SHOWN: usize = 3;
 
@@ -54,6 +58,8 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
     let (passages, questions) = (passages()?, questions()?);
+    #[cfg(feature = "static-embedder")]
+    let same_passages: Vec<Document> = passages.clone();
     let directory = directory(args.directory.as_deref())?;
     let path = directory.join("db");
     let shown = path.display().to_string();
@@ -66,6 +72,8 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
             answer(&database, question, mode, out)?;
         }
     }
+    #[cfg(feature = "static-embedder")]
+    without_a_model(&database, same_passages, &questions, out)?;
     let Some(question) = questions.first() else { return Err(broken("there is no question")) };
     let before = ask(&database, question, BY_BOTH.1)?;
     let Some(best) = before.first() else { return Err(broken("the first question has no answer")) };
@@ -117,9 +125,46 @@ fn ask(database: &Database, question: &Asked, mode: Mode) -> Outcome<Vec<Hit>> {
 /// Asks, prints the answer with the ranks that led to it, and gives it back.
 fn answer(database: &Database, question: &Asked, (name, mode): (&str, Mode), out: &mut Out) -> Outcome<Vec<Hit>> {
     let hits = ask(database, question, mode)?;
+    show(question, name, &hits, out)?;
+    Ok(hits)
+}
+
+/// The same passages in a collection whose vectors this program makes, as it does for `ingest`.
+#[cfg(feature = "static-embedder")]
+fn without_a_model(database: &Database, mut passages: Vec<Document>, questions: &[Asked], out: &mut Out) -> Outcome<()> {
+    let Some(embedder) = Wanted::Static.for_new_collection()? else { return Ok(()) };
+    let mut schema = Schema::default();
+    embedder::name(&*embedder, &mut schema);
+    let begin = std::time::Instant::now();
+    let texts: Vec<&str> = passages.iter().map(|d| d.text.as_str()).collect();
+    let vectors = embedder::of_documents(&*embedder, &texts)?;
+    let took = begin.elapsed().as_secs_f64() * 1e3;
+    let count = vectors.len();
+    passages.iter_mut().zip(vectors).for_each(|(passage, vector)| passage.vector = vector);
+    database.create_collection(BY_OURSELVES, schema)?;
+    database.put(BY_OURSELVES, passages)?;
     if out.json() {
-        out.object(&Answer { question: &question.text, mode: name, hits: hits.iter().map(HitLine).collect() })?;
-        return Ok(hits);
+        out.object(&json!({ "embedded": count, "collection": BY_OURSELVES, "embedder": embedder.fingerprint(), "took_ms": took }))?;
+    } else {
+        out.line(format_args!(
+            "\nNow without a model: this program made a vector of each passage by itself, in {took:.0} ms, and makes those of the questions.\nThe \
+             passages with these vectors are the collection {BY_OURSELVES}."
+        ))?;
+    }
+    let Some(question) = questions.first() else { return Ok(()) };
+    say(out, question.line())?;
+    for (name, mode) in [("vector", Mode::Vector), ("both", Mode::Hybrid)] {
+        let vector = embedder::of_question(&*embedder, &question.text)?;
+        let search = Search { query: Some(question.text.clone()), vector, mode, k: HITS_SHOWN, ..Search::default() };
+        let hits = database.snapshot().collection(BY_OURSELVES)?.search(&search)?.hits;
+        show(question, name, &hits, out)?;
+    }
+    Ok(())
+}
+
+fn show(question: &Asked, name: &str, hits: &[Hit], out: &mut Out) -> Outcome<()> {
+    if out.json() {
+        return out.object(&Answer { question: &question.text, mode: name, hits: hits.iter().map(HitLine).collect() });
     }
     for (i, hit) in hits.iter().enumerate() {
         let label = if i == 0 { format!("by {name}") } else { String::new() };
@@ -132,7 +177,7 @@ fn answer(database: &Database, question: &Asked, (name, mode): (&str, Mode), out
     if hits.is_empty() {
         out.line(format_args!("   by {name}: nothing"))?;
     }
-    Ok(hits)
+    Ok(())
 }
 
 fn farewell(path: &str, questions: &Path, gone: &str, left: &[Hit], out: &mut Out) -> Outcome<()> {
@@ -142,9 +187,13 @@ fn farewell(path: &str, questions: &Path, gone: &str, left: &[Hit], out: &mut Ou
     let program = quoted(&std::env::args().next().unwrap_or_else(|| "triune".into()));
     let (db, questions) = (quoted(path), quoted(&questions.display().to_string()));
     let some = quoted(left.first().map_or(gone, |h| &h.id));
+    let own = match cfg!(feature = "static-embedder") {
+        true => format!("\n  {program} search {db} --collection static \"a ruler who lost the throne\""),
+        false => String::new(),
+    };
     out.line(format_args!(
         "\nThe database is {path}. Try next:\n\
-         \x20 {program} search {db} \"who directed the film\"\n\
+         \x20 {program} search {db} \"who directed the film\"{own}\n\
          \x20 {program} search {db} --queries {questions} --json\n\
          \x20 {program} get {db} {some}\n\
          \x20 {program} stats {db}\n\

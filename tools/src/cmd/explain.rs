@@ -12,7 +12,7 @@ pub(super) fn ignored(args: &SearchArgs) -> Vec<&'static str> {
     let dense = args.rerank == Some(RerankName::Dense);
     let text_scores = args.mode == ModeName::Text || hybrid || args.rerank == Some(RerankName::Text);
     let given = [
-        (args.query.is_some() && args.mode == ModeName::Vector, "mode vector does not use the query text"),
+        (args.query.is_some() && args.vector.is_some() && args.mode == ModeName::Vector, "mode vector does not use the query text"),
         (args.vector.is_some() && (args.mode == ModeName::Text || walks && !dense), "this mode does not use --vector"),
         (!args.legs.is_empty() && !hybrid, "--legs counts in mode hybrid alone"),
         (args.rerank.is_some() && !walks, "--rerank counts in modes graph and ppr alone"),

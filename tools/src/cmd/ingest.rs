@@ -5,6 +5,7 @@
 
 use super::interrupt::Interrupt;
 use crate::args::IngestArgs;
+use crate::embedder::{self, Wanted};
 use crate::ingest::kind::SourceType;
 use crate::ingest::walk::{self, Found, Root, Rules};
 use crate::ingest::worker::Worker;
@@ -18,12 +19,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use triune::models::Embedder;
 use triune::{Database, Document, Durability, Error, ErrorCode, ExtractorKind, Metadata, Schema, StoredDocument, WriteBatch};
 
 pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
-    if args.embedder.is_some() {
-        return Err(Failure::not_yet("an embedder (without --embedder, chunks have no vectors)"));
-    }
+    let wanted = Wanted::parse(args.embedder.as_deref())?;
     args.cutting.check().map_err(Failure::invalid)?;
     walk::check(&args.glob).map_err(|e| Failure::invalid(format!("--glob: {e}")))?;
     let prefix = args.prefix.as_deref().map(|p| p.trim_matches('/')).filter(|p| !p.is_empty());
@@ -32,10 +32,12 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
 
     let database = open_or_create(&args.target.database)?;
-    let schema = collection(&database, &args.target.collection)?;
+    let (schema, embedder) = collection(&database, &args.target.collection, &wanted)?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     let interrupt = Interrupt::install(&input, "file", out.json())?;
-    say_retrievers(&schema);
+    if embedder.is_none() {
+        say_retrievers(&schema);
+    }
     let started = Instant::now();
     let (done, counts) = {
         let mut ingest = Ingest {
@@ -43,6 +45,7 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
             args,
             prefix,
             schema,
+            embedder,
             worker: Worker::new(args.cutting, args.max_bytes, args.max_seconds),
             claimed: HashMap::new(),
             interrupt: &interrupt,
@@ -70,13 +73,21 @@ fn open_or_create(path: &Path) -> Outcome<Database> {
     }
 }
 
-/// The schema of the collection, which is made when it is not there.
-fn collection(database: &Database, name: &str) -> Outcome<Schema> {
+/// The schema of the collection, which is made when it is not there, and the embedder of what comes into it.
+fn collection(database: &Database, name: &str, wanted: &Wanted) -> Outcome<(Schema, Option<Box<dyn Embedder>>)> {
     let snapshot = database.snapshot();
-    if !snapshot.collections().iter().any(|c| c == name) {
-        database.create_collection(name, Schema { source_key: "file_path".into(), ..Schema::default() })?;
+    if snapshot.collections().iter().any(|c| c == name) {
+        let schema = snapshot.collection(name)?.schema().clone();
+        let embedder = wanted.for_documents(name, &schema)?;
+        return Ok((schema, embedder));
     }
-    Ok(database.snapshot().collection(name)?.schema().clone())
+    let mut schema = Schema { source_key: "file_path".into(), ..Schema::default() };
+    let embedder = wanted.for_new_collection()?;
+    if let Some(embedder) = &embedder {
+        embedder::name(&**embedder, &mut schema);
+    }
+    database.create_collection(name, schema.clone())?;
+    Ok((schema, embedder))
 }
 
 /// What will find the chunks.
@@ -156,6 +167,7 @@ struct Ingest<'a> {
     args: &'a IngestArgs,
     prefix: Option<&'a str>,
     schema: Schema,
+    embedder: Option<Box<dyn Embedder>>,
     worker: Worker,
     /// The sources of this run, with the file each is read from.
     claimed: HashMap<String, PathBuf>,
@@ -277,8 +289,12 @@ impl Ingest<'_> {
 
     fn documents(&self, source: &str, origin: &str, kind: SourceType, hash: &str, chunks: Vec<Chunk>) -> Outcome<Vec<Document>> {
         let total = chunks.len();
+        let mut vectors = match &self.embedder {
+            Some(embedder) => embedder::of_documents(&**embedder, &chunks.iter().map(|c| c.text.as_str()).collect::<Vec<_>>())?,
+            None => vec![None; total],
+        };
         let name = source.rsplit('/').next().unwrap_or(source);
-        let document = |(index, chunk): (usize, Chunk)| -> Outcome<Document> {
+        let mut document = |(index, chunk): (usize, Chunk)| -> Outcome<Document> {
             let mut metadata = Map::new();
             metadata.insert("file_name".into(), name.into());
             metadata.insert("file_path".into(), source.into());
@@ -296,9 +312,11 @@ impl Ingest<'_> {
                 metadata.remove(key);
             }
             let metadata = Metadata::from_json(Value::Object(metadata).to_string())?;
-            Ok(Document::new(format!("{source}#{index}")).text(chunk.text).metadata(metadata).source(source))
+            let mut document = Document::new(format!("{source}#{index}")).text(chunk.text).metadata(metadata).source(source);
+            document.vector = vectors[index].take();
+            Ok(document)
         };
-        chunks.into_iter().enumerate().map(document).collect()
+        chunks.into_iter().enumerate().map(&mut document).collect()
     }
 
     /// Removes what was ingested under the prefix and is in none of the folders any more.

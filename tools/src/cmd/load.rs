@@ -5,6 +5,7 @@
 
 use super::interrupt::Interrupt;
 use crate::args::LoadArgs;
+use crate::embedder::{self, Wanted};
 use crate::jsonl::{Form, Lines};
 use crate::npy;
 use crate::output::{Counted, Failure, Out, Outcome};
@@ -12,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::time::Instant;
+use triune::models::Embedder;
 use triune::{Database, Document, Durability, ErrorCode, Schema, WriteBatch};
 
 pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
@@ -20,6 +22,10 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
     let vectors = args.vectors.as_deref().map(npy::open).transpose()?;
     let database = super::open_for_writing(&args.target.database)?;
     let schema = super::collection(&database.snapshot(), &args.target)?.schema().clone();
+    let embedder = match &args.embedder {
+        Some(given) => Wanted::parse(Some(given))?.for_documents(&args.target.collection, &schema)?,
+        None => None,
+    };
     let interrupt = Interrupt::install(lines.name(), "line", out.json())?;
     let progress = progress(&args.file);
     let started = Instant::now();
@@ -28,11 +34,11 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
         database: &database,
         collection: &args.target.collection,
         durability: args.durability.into(),
-        batch: WriteBatch::new(),
-        batch_lines: 0,
+        batch: Vec::new(),
         batch_starts: 1,
         batch_max: args.batch,
         schema,
+        embedder,
         lines,
         vectors,
         interrupt: &interrupt,
@@ -61,13 +67,14 @@ struct Loader<'a> {
     database: &'a Database,
     collection: &'a str,
     durability: Durability,
-    batch: WriteBatch,
-    batch_lines: u64,
+    /// The documents of the lines read since the last commit.
+    batch: Vec<Document>,
     /// Number of the batch's first line in the file.
     batch_starts: u64,
     batch_max: u64,
     /// As stored, with the dimension once a vector has fixed it.
     schema: Schema,
+    embedder: Option<Box<dyn Embedder>>,
     lines: Lines,
     vectors: Option<npy::Rows<BufReader<File>>>,
     interrupt: &'a Interrupt,
@@ -86,13 +93,11 @@ impl Loader<'_> {
                 Err(failure) => Err(failure),
             };
             let document = read.and_then(|d| self.complete(d)).map_err(|f| self.at_line(f))?;
-            if self.batch_lines == 0 {
+            if self.batch.is_empty() {
                 self.batch_starts = self.lines.number();
             }
-            // One put a line: a later line of the same id replaces an earlier one, also inside a batch.
-            self.batch.put(self.collection, vec![document]);
-            self.batch_lines += 1;
-            if self.batch_lines == self.batch_max {
+            self.batch.push(document);
+            if self.batch.len() as u64 == self.batch_max {
                 self.commit(out)?;
             }
         }
@@ -103,6 +108,9 @@ impl Loader<'_> {
     /// Adds the line's row of `--vectors`, and checks what a commit would refuse without knowing the line.
     fn complete(&mut self, mut document: Document) -> Outcome<Document> {
         give_row(&mut document, self.vectors.as_mut())?;
+        if self.embedder.is_some() && document.vector.is_some() {
+            return Err(Failure::invalid("the line has a key \"vector\" and --embedder makes one; give one of them"));
+        }
         document.validate()?;
         if let Some(vector) = &document.vector {
             let length = vector.len() as u32;
@@ -126,17 +134,32 @@ impl Loader<'_> {
 
     /// At the end of the lines: every row of `--vectors` must have had its line, or nothing of the last batch is committed.
     fn no_rows_left(&mut self) -> Outcome<()> {
-        all_rows_given(self.vectors.as_ref(), self.interrupt.committed() + self.batch_lines).map_err(|f| self.at_line(f))
+        all_rows_given(self.vectors.as_ref(), self.interrupt.committed() + self.batch.len() as u64).map_err(|f| self.at_line(f))
+    }
+
+    /// Gives the documents that have text the vectors of the embedder.
+    fn embed(&self, documents: &mut [Document]) -> Outcome<()> {
+        let Some(embedder) = &self.embedder else { return Ok(()) };
+        let texts: Vec<&str> = documents.iter().map(|d| d.text.as_str()).collect();
+        let vectors = embedder::of_documents(&**embedder, &texts)?;
+        documents.iter_mut().zip(vectors).for_each(|(document, vector)| document.vector = vector);
+        Ok(())
     }
 
     fn commit(&mut self, out: &mut Out) -> Outcome<()> {
-        if self.batch_lines == 0 {
+        if self.batch.is_empty() {
             return Ok(());
         }
-        let batch = std::mem::replace(&mut self.batch, WriteBatch::new());
+        let mut documents = std::mem::take(&mut self.batch);
+        let lines = documents.len() as u64;
+        self.embed(&mut documents).map_err(|f| self.at_batch(f))?;
+        let mut batch = WriteBatch::new();
+        // One put a line: a later line of the same id replaces an earlier one, also inside a batch.
+        for document in documents {
+            batch.put(self.collection, vec![document]);
+        }
         let (database, durability) = (self.database, self.durability);
-        self.interrupt.commit(self.batch_lines, || database.commit_with(batch, durability).map_err(|e| self.at_batch(e.into())))?;
-        self.batch_lines = 0;
+        self.interrupt.commit(lines, || database.commit_with(batch, durability).map_err(|e| self.at_batch(e.into())))?;
         self.progress.set_position(self.lines.bytes());
         self.progress.set_message(format!("{} lines committed", self.interrupt.committed()));
         if out.json() && self.reading {

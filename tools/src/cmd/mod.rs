@@ -1,6 +1,7 @@
 //! One file a command. What several of them need stands here: opening a database so that the message says what to run next.
 
 mod analyze;
+mod asker;
 mod backup;
 mod build;
 mod collections;
@@ -10,6 +11,7 @@ mod create;
 mod delete;
 mod demo;
 mod dump;
+mod eval;
 mod explain;
 pub(crate) mod fsck;
 mod get;
@@ -31,6 +33,7 @@ mod search;
 mod sources;
 mod stats;
 mod upgrade;
+mod why_not;
 
 use crate::args::{Command, Target};
 use crate::output::{Failure, Out, Outcome, note, quoted};
@@ -65,6 +68,7 @@ fn dispatch(command: &Command, out: &mut Out) -> Outcome<()> {
         Command::Load(args) => load::run(args, out),
         Command::Build(args) => build::run(args, out),
         Command::Search(args) => search::run(args, out),
+        Command::Eval(args) => eval::run(args, out),
         Command::Get(args) => get::run(args, out),
         Command::Scan(args) => scan::run(args, out),
         Command::Count(args) => count::run(args, out),

@@ -2,9 +2,11 @@
 //!
 //! A bad line is answered in its place and ends nothing; the first one decides the exit status.
 
+use super::asker::Asker;
 use super::explain::without_entities;
 use super::search::Question;
 use crate::args::SearchArgs;
+use crate::embedder::Wanted;
 use crate::jsonl::{Fields, Lines, source_name, value};
 use crate::npy;
 use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
@@ -13,14 +15,14 @@ use serde::Serialize;
 use std::time::Duration;
 use triune::{Collection, Effort, ErrorCode, Filter, IoMode, Options, Search, SearchResult};
 
-pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out) -> Outcome<()> {
+pub(crate) fn run(args: &SearchArgs, flags: &Question, wanted: Wanted, file: &str, out: &mut Out) -> Outcome<()> {
     let mut lines = Lines::open(file)?;
     let mut vectors = args.query_vectors.as_deref().map(npy::open).transpose()?;
     let io_mode = if args.pinned { IoMode::Pinned } else { IoMode::default() };
     let database = super::open_for_reading_with(&args.target.database, Options { io_mode, ..Options::default() })?;
     let snapshot = database.snapshot();
     let collection = super::collection(&snapshot, &args.target)?;
-    let mut tally = Tally::default();
+    let (mut tally, mut asker) = (Tally::default(), Asker::new(wanted, &collection));
     loop {
         let mut id: Option<String> = None;
         let asked = match lines.next_line() {
@@ -33,7 +35,10 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, file: &str, out: &mut Out
         };
         // The row is taken for a bad line too, so that the next line meets its own.
         let row = vectors.as_mut().map(npy::Rows::next_row).transpose()?;
-        let answer = asked.and_then(|(q, own)| with_row(q, own, row)).and_then(|q| ask(&collection, q, args.explain));
+        let answer = asked.and_then(|(q, own)| with_row(q, own, row)).and_then(|mut q| {
+            asker.complete(&mut q)?;
+            ask(&collection, q, args.explain)
+        });
         match answer {
             Ok((result, remark)) => {
                 tally.took.push(result.took);

@@ -1,7 +1,9 @@
 //! `triune search`: one question, or with `--queries` many (see `queries.rs`).
 
-use super::explain;
+use super::asker::Asker;
+use super::{explain, why_not};
 use crate::args::{Leg, ModeName, RerankName, ScorerName, SearchArgs};
+use crate::embedder::Wanted;
 use crate::jsonl::Verbatim;
 use crate::npy;
 use crate::output::{Failure, Out, Outcome, excerpt, note};
@@ -13,15 +15,21 @@ use triune::{Effort, Filter, Hit, Legs, Mode, RetrieverRank, Search};
 const EXCERPT_CHARS: usize = 200;
 
 pub(crate) fn run(args: &SearchArgs, out: &mut Out) -> Outcome<()> {
-    let question = Question::from_flags(args)?;
+    let mut question = Question::from_flags(args)?;
+    let wanted = Wanted::parse(args.embedder.as_deref())?;
     if let Some(file) = &args.queries {
-        return super::queries::run(args, &question, file, out);
+        return super::queries::run(args, &question, wanted, file, out);
     }
-    let (search, remark) = question.search()?;
-    let search = Search { explain: args.explain, ..search };
     let database = super::open_for_reading(&args.target.database)?;
     let snapshot = database.snapshot();
     let collection = super::collection(&snapshot, &args.target)?;
+    Asker::new(wanted, &collection).complete(&mut question)?;
+    let (search, remark) = question.search()?;
+    let search = Search { explain: args.explain, ..search };
+    if let Some(id) = &args.why_not {
+        remark.into_iter().for_each(note);
+        return why_not::run(&collection, &search, id, out);
+    }
     let result = collection.search(&search)?;
     explain::ignored(args).into_iter().chain(remark).for_each(note);
     if args.explain {
@@ -100,7 +108,9 @@ impl Question {
     pub(crate) fn search(self) -> Outcome<(Search, Option<&'static str>)> {
         let (mode, remark) = match self.mode {
             ModeName::Vector if self.vector.is_none() => {
-                return Err(Failure::invalid("mode vector needs a query vector (--vector, or the key \"vector\" of a line)"));
+                return Err(Failure::invalid(
+                    "mode vector needs a query vector (--vector, or the key \"vector\" of a line), or a query and a collection that names an embedder",
+                ));
             }
             ModeName::Text if self.query.is_none() => {
                 return Err(Failure::invalid("mode text needs a query (QUERY, or the key \"query\" of a line)"));
@@ -131,6 +141,17 @@ impl Question {
             ..Search::default()
         };
         Ok((search, remark))
+    }
+
+    /// Whether hybrid is to search by vector.
+    pub(crate) fn wants_vector(&self) -> bool {
+        self.legs.contains(&Leg::Vector)
+    }
+
+    /// A question with nothing but its words, its vector and its mode.
+    pub(crate) fn plain(query: String, vector: Option<Vec<f32>>, mode: ModeName, k: usize) -> Question {
+        let legs = vec![Leg::Vector, Leg::Text];
+        Question { query: Some(query), vector, mode, k, scorer: None, effort: Effort::DEFAULT, filter: None, hops: 2, rerank: None, legs }
     }
 
     /// What hybrid comes to with the legs and the input that are there.

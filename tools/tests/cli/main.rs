@@ -6,6 +6,8 @@
 //! | `build.rs` | databases built at once; recall and what graphs take; Ctrl-C |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
+//! | `embedder.rs` | vectors from the first run on; two kinds of them are never mixed |
+//! | `eval.rs` | measured answers, and why a document is not in one |
 //! | `fsck.rs` | checking: statuses, reports; a file field by field |
 //! | `graph.rs` | filters, the entity graph, sources, collections |
 //! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
@@ -18,6 +20,9 @@
 mod build;
 mod demo;
 mod documents;
+#[cfg(all(feature = "ingest", feature = "static-embedder"))]
+mod embedder;
+mod eval;
 mod fsck;
 mod graph;
 #[cfg(feature = "ingest")]

@@ -1,0 +1,93 @@
+//! Questions and judgements, as the usual collections give them.
+
+use super::metrics::Grades;
+use crate::jsonl::{Fields, Lines, value};
+use crate::npy;
+use crate::output::{Counted, Failure, Outcome};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A question that has a relevant document.
+pub(super) struct Judged {
+    pub(super) text: String,
+    pub(super) vector: Option<Vec<f32>>,
+    pub(super) grades: Grades,
+}
+
+/// The questions, in their order, and how many of the file have no relevant document.
+pub(super) fn read(queries: &str, qrels: &str, vectors: Option<&Path>) -> Outcome<(Vec<Judged>, u64)> {
+    let mut grades = judgements(qrels)?;
+    let mut lines = Lines::open(queries)?;
+    let mut rows = vectors.map(npy::open).transpose()?;
+    let (mut judged, mut unjudged, mut count) = (Vec::new(), 0, 0u64);
+    loop {
+        let place = |f: Failure, lines: &Lines| f.reworded(|m| format!("{}, line {}: {m}", lines.name(), lines.number()));
+        let read = match lines.next_line() {
+            Ok(None) => break,
+            Ok(Some(line)) => question(line),
+            Err(failure) => Err(failure),
+        };
+        let (id, text) = read.map_err(|f| place(f, &lines))?;
+        count += 1;
+        let vector = match &mut rows {
+            Some(rows) => Some(rows.next_row()?.ok_or_else(|| Failure::invalid("--query-vectors has fewer rows than --queries lines"))?),
+            None => None,
+        };
+        match grades.remove(&id) {
+            Some(grades) => judged.push(Judged { text, vector, grades }),
+            None => unjudged += 1,
+        }
+    }
+    if let Some(rows) = rows.filter(|r| r.rows() != count) {
+        let (rows, lines) = (Counted(rows.rows(), "row"), Counted(count, "line"));
+        return Err(Failure::invalid(format!("--query-vectors has {rows} and --queries {lines}; row i belongs to line i")));
+    }
+    if judged.is_empty() {
+        return Err(Failure::invalid("no question of --queries has a relevant document in --qrels"));
+    }
+    Ok((judged, unjudged))
+}
+
+/// Id and text of a line. Other keys are passed over.
+fn question(line: &str) -> Outcome<(String, String)> {
+    let fields = Fields::parse(line)?;
+    let id = match (fields.get("id"), fields.get("_id")) {
+        (Some(raw), _) | (None, Some(raw)) => value("id", raw, "a string")?,
+        (None, None) => return Err(Failure::invalid("the line has no id")),
+    };
+    let text = match (fields.get("text"), fields.get("query")) {
+        (Some(raw), _) | (None, Some(raw)) => value("text", raw, "a string")?,
+        (None, None) => return Err(Failure::invalid("the line has no text")),
+    };
+    Ok((id, text))
+}
+
+/// By question, its relevant documents.
+fn judgements(file: &str) -> Outcome<HashMap<String, Grades>> {
+    let mut lines = Lines::open(file)?;
+    let mut all: HashMap<String, Grades> = HashMap::new();
+    let mut number = 0u64;
+    while let Some(line) = lines.next_line()? {
+        number += 1;
+        let columns: Vec<&str> = line.trim_end_matches(['\r', '\n']).split('\t').collect();
+        let columns = if columns.len() == 1 { line.split_whitespace().collect() } else { columns };
+        let read = match columns[..] {
+            [query, document, grade] | [query, _, document, grade] => grade.trim().parse::<f64>().ok().map(|g| (query, document, g)),
+            _ => None,
+        };
+        match read {
+            Some((query, document, grade)) if grade.is_finite() => {
+                if grade > 0.0 {
+                    all.entry(query.to_string()).or_default().insert(document.to_string(), grade);
+                }
+            }
+            // The names of the columns.
+            _ if number == 1 => {}
+            _ => {
+                let message = "not a question, a document and a grade, apart by tabs";
+                return Err(Failure::invalid(format!("{file}, line {number} of those that are not blank: {message}")));
+            }
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,174 @@
+//! The embedder that is part of the program: vectors from the first run on, and never two kinds of them in one collection.
+
+use crate::support::{Db, npy};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Three files, ingested.
+fn ingested(flags: &[&str]) -> Db {
+    let db = Db::absent();
+    let root = folder(&db);
+    db.run("ingest", &[&[root.as_str()], flags].concat()).ok();
+    db
+}
+
+fn folder(db: &Db) -> String {
+    let root = db.directory.path().join("in");
+    fs::create_dir_all(&root).expect("a folder can be made");
+    for (name, text) in [
+        ("heart.txt", "A blocked artery starves the heart muscle of oxygen, and the muscle dies."),
+        ("wheat.txt", "The harvest of wheat was poor, and bread became expensive in the towns."),
+        ("song.txt", "She sang an old song while the band played softly behind her."),
+    ] {
+        fs::write(root.join(name), text).expect("a file can be written");
+    }
+    root.to_str().expect("the path is UTF-8").to_string()
+}
+
+fn embedder_of(db: &Db) -> Value {
+    db.run("dump", &[]).ok().objects()[1]["schema"]["embedder"].clone()
+}
+
+#[test]
+fn the_first_ingest_and_the_first_search_are_hybrid_without_any_setting() {
+    let db = ingested(&[]);
+    let run = db.run("search", &["myocardial infarction", "--json"]).ok();
+    let hits = run.objects();
+    assert_eq!(hits[0]["id"], "heart.txt#0", "no word is shared, so the vector found it: {}", run.stdout);
+    assert_eq!((hits[0]["retrievers"]["vector"]["rank"].clone(), hits[0]["retrievers"].get("text")), (json!(0), None));
+    let both = db.run("search", &["price of bread", "--json", "--explain"]).ok();
+    assert!(both.stderr.contains("answered by vector, text"), "{}", both.stderr);
+    assert_eq!(both.objects()[0]["id"], "wheat.txt#0");
+    assert_eq!(db.run("search", &["--mode", "vector", "someone singing music", "--json"]).ok().ids()[0], "song.txt#0");
+}
+
+#[test]
+fn every_question_of_a_batch_that_has_no_vector_gets_one() {
+    let db = ingested(&[]);
+    let questions = db.file("q.jsonl", "{\"query\":\"myocardial infarction\"}\n{\"query\":\"bread\",\"mode\":\"text\"}\n");
+    let answers = db.run("search", &["--queries", &questions]).ok().objects();
+    assert_eq!((&answers[0]["retrievers"], &answers[0]["hits"][0]["id"]), (&json!(["vector", "text"]), &json!("heart.txt#0")));
+    assert_eq!(answers[1]["retrievers"], json!(["text"]));
+}
+
+#[test]
+fn the_fingerprint_and_the_weights_are_stored() {
+    let db = ingested(&[]);
+    let embedder = embedder_of(&db);
+    assert!(embedder.as_str().is_some_and(|e| e.starts_with("triune-static-256-v1-")), "{embedder}");
+    let dump = db.run("dump", &[]).ok().stdout;
+    assert!(dump.contains("\"leg_weights\":"), "{dump}");
+    // The vectors are there, of unit length.
+    let document = &db.run("get", &["heart.txt#0", "--vectors"]).ok().objects()[0];
+    let vector: Vec<f64> = serde_json::from_value(document["vector"].clone()).expect("a vector");
+    assert_eq!(vector.len(), 256);
+    assert!((vector.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-4);
+}
+
+#[test]
+fn without_an_embedder_chunks_have_no_vectors_and_that_is_said() {
+    let db = Db::absent();
+    let root = folder(&db);
+    let run = db.run("ingest", &[&root, "--embedder", "none"]).ok();
+    assert!(run.stderr.contains("no embedder"), "{}", run.stderr);
+    assert_eq!(embedder_of(&db), Value::Null);
+    let search = db.run("search", &["wheat", "--json"]).ok();
+    assert!(search.stderr.contains("text alone"), "{}", search.stderr);
+    // What was made without one stays so, unless asked; and then it is refused.
+    fs::write(db.directory.path().join("in/new.txt"), "more").expect("a file can be written");
+    assert!(db.run("ingest", &[&root]).ok().stderr.contains("no embedder"));
+    db.run("ingest", &[&root, "--embedder", "static"]).refused(16, "EmbedderMismatch", &["without an embedder", "triune-static-256"]);
+    db.run("search", &["wheat", "--embedder", "static"]).refused(16, "EmbedderMismatch", &["without an embedder"]);
+}
+
+#[test]
+fn vectors_of_another_embedder_are_never_mixed_in() {
+    let db = ingested(&[]);
+    let root = folder(&db);
+    // Vectors of unknown origin: no embedder comes in beside them.
+    db.run("create", &["--collection", "given"]).ok();
+    let line = db.file("v.jsonl", "{\"id\":\"a\",\"text\":\"wheat\"}\n");
+    let vectors = db.file("v.npy", npy("<f4", &[&[1.0, 0.0]]));
+    db.run("load", &["--collection", "given", &line, "--vectors", &vectors]).ok();
+    for command in [&["ingest", &root][..], &["load", &line], &["search", "wheat"]] {
+        let flags = [&command[1..], &["--collection", "given", "--embedder", "static"]].concat();
+        db.run(command[0], &flags).refused(16, "EmbedderMismatch", &["does not name", "triune-static-256"]);
+    }
+    // Unasked, the chunks come in without vectors, and the search goes without one.
+    assert!(db.run("ingest", &[&root, "--collection", "given"]).ok().stderr.contains("no embedder"));
+    assert!(db.run("search", &["wheat", "--collection", "given"]).ok().stderr.contains("text alone"));
+}
+
+#[test]
+fn a_collection_of_another_embedder_refuses_ours_and_both_are_named() {
+    let db = Db::new(&["--embedder-name", "model 7", "--dim", "2"]);
+    let root = folder(&db);
+    let line = db.file("v.jsonl", "{\"id\":\"a\",\"text\":\"wheat\"}\n");
+    let vectors = db.file("v.npy", npy("<f4", &[&[1.0, 0.0]]));
+    db.run("load", &[&line, "--vectors", &vectors]).ok();
+    let both = ["\"model 7\"", "triune-static-256-v1-", "Nothing was changed"];
+    db.run("ingest", &[&root]).refused(16, "EmbedderMismatch", &both);
+    db.run("ingest", &[&root, "--embedder", "static"]).refused(16, "EmbedderMismatch", &both);
+    db.run("load", &[&line, "--embedder", "static"]).refused(16, "EmbedderMismatch", &both);
+    db.run("search", &["wheat", "--embedder", "static"]).refused(16, "EmbedderMismatch", &both);
+    // Unasked, a search goes without a vector and says whose are wanted.
+    let run = db.run("search", &["wheat", "--json"]).ok();
+    assert!(run.stderr.contains("\"model 7\"") && run.stderr.contains("text alone"), "{}", run.stderr);
+    assert_eq!(run.ids(), ["a"]);
+    let told = db.run("search", &["wheat", "--mode", "vector"]).refused(17, "InvalidArgument", &["needs a query vector"]);
+    assert!(told.stderr.contains("model 7"), "{}", told.stderr);
+    assert_eq!(db.count(), 1);
+}
+
+#[cfg(all(unix, feature = "command"))]
+#[test]
+fn a_program_makes_the_vectors_of_documents_and_questions() {
+    let db = Db::absent();
+    let root = folder(&db);
+    // Counts the letters a, b and c of each text.
+    let program = r#"import json,sys
+print(json.dumps({"fingerprint":"letters-v1","dimension":3}),flush=True)
+for line in sys.stdin:
+    print(json.dumps({"vectors":[[t.count(c) for c in "abc"] for t in json.loads(line)["texts"]]}),flush=True)
+"#;
+    let embedder = format!("cmd:python3 {}", db.file("letters.py", program));
+    db.run("ingest", &[&root, "--embedder", &embedder]).ok();
+    assert_eq!(embedder_of(&db), json!("letters-v1"));
+    let hits = db.run("search", &["a", "--mode", "vector", "--embedder", &embedder, "--json"]).ok().objects();
+    assert_eq!(hits.len(), 3);
+    assert!(hits[0]["score"].as_f64().is_some_and(|s| s > 0.5), "{hits:?}");
+    // The embedder of the program is another, and both are named.
+    let both = ["letters-v1", "triune-static-256-v1-"];
+    db.run("ingest", &[&root]).refused(16, "EmbedderMismatch", &both);
+    db.run("search", &["a", "--embedder", "static"]).refused(16, "EmbedderMismatch", &both);
+    let told = db.run("search", &["a", "--embedder", "cmd:/nowhere/at/all --key secret"]).refused(24, "Model", &["all"]);
+    assert!(!told.stderr.contains("secret"), "{}", told.stderr);
+}
+
+#[test]
+fn load_makes_vectors_when_it_is_told_to() {
+    let db = Db::new(&["--embedder", "static"]);
+    let lines = "{\"id\":\"a\",\"text\":\"a blocked artery starves the heart\"}\n{\"id\":\"b\",\"text\":\"\"}\n{\"id\":\"c\",\"text\":\"the price of wheat\"}\n";
+    db.feed("load", &["-", "--embedder", "static", "--batch", "2"], lines).ok();
+    assert_eq!(
+        db.run("search", &["--mode", "vector", "cardiac arrest", "--json"]).ok().ids(),
+        ["a", "c"],
+        "a text of no word has no vector"
+    );
+    let own = "{\"id\":\"d\",\"text\":\"x\",\"vector\":[1]}\n";
+    db.feed("load", &["-", "--embedder", "static"], own).refused(17, "InvalidArgument", &["give one of them"]);
+    db.run("search", &["wheat", "--embedder", "none", "--json"]).ok();
+    db.run("search", &["wheat", "--embedder", "https://user:secret@host"]).refused(17, "InvalidArgument", &["static, none or cmd:PROGRAM"]);
+    let told = db.run("search", &["wheat", "--embedder", "https://user:secret@host"]);
+    assert!(!told.stderr.contains("secret"), "what may hold a key is not repeated: {}", told.stderr);
+}
+
+#[test]
+fn weights_of_legs_are_chosen_when_a_collection_is_made() {
+    let db = Db::new(&["--leg-weights", "0.25,1,0"]);
+    let dump = db.run("dump", &[]).ok().stdout;
+    assert!(dump.contains(r#""leg_weights":{"vector":250,"text":1000,"graph":0}"#), "{dump}");
+    let other = Db::absent();
+    other.run("create", &["--leg-weights", "1,-1,1"]).refused(17, "InvalidArgument", &["0 to 1000", "-1"]);
+    other.run("create", &["--leg-weights", "1,2"]).refused(17, "InvalidArgument", &["three", "2 were given"]);
+}
