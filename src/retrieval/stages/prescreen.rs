@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::models::{Call, LanguageModel, ModelError, ModelErrorKind, Prompt, Purpose};
 use crate::retrieval::ScreenMaker;
 use crate::retrieval::config::PreScreenConfig;
-use crate::retrieval::dispatcher::ScreenMaker;
 use crate::retrieval::passage::Passage;
 use crate::retrieval::stage::{Stage, StageContext};
 use std::fmt;
