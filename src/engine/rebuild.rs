@@ -9,7 +9,7 @@ use super::files::{Files, NewFile};
 use super::flush::{DerivedBuilder, fill};
 use super::open::{self, State, read_state, refuse_missing, take_lock};
 use super::segments::OpenFiles;
-use super::verify::{NamedPart, check_sections, open_segment};
+use super::verify::{Depth, NamedPart, check_part, check_sections, open_segment};
 use crate::docstore::{RowsBuilder, RowsReader, content_hash};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
@@ -69,6 +69,7 @@ fn pass(dir: &Arc<dyn Directory>, options: &Options, only: Option<&str>) -> Resu
     let state = read_state(dir.as_ref(), true)?;
     let landed = super::verify::parts_of(&Manifest::default(), &state.recovered.records)?.iter().any(NamedPart::is_segment);
     let wanted = |name: &str| only.is_none_or(|only| only == name);
+    refuse_primary_damage(dir.as_ref(), &state, wanted).map_err(beyond_rebuilding)?;
     let mut report = RebuildReport::default();
     if !state.manifest.collections.iter().any(|c| wanted(&c.name) && !c.segments.is_empty()) {
         return Ok((report, landed));
@@ -159,6 +160,19 @@ fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> R
     let part = TombstonesPart { offset: t.offset, length: t.length, crc: t.crc };
     let rows = u32::try_from(entry.rows).unwrap_or(u32::MAX);
     TombstonesReader::open(dir, database, t.file)?.tombstones(part, rows).map(|(dead, _)| dead)
+}
+
+/// Reads all primary data that rebuilding and the checkpoint after it will take: before the first byte is written, so that a refusal changes
+/// nothing. What only log records name is read too, of every collection, for the checkpoint brings in all of them.
+fn refuse_primary_damage(dir: &dyn Directory, state: &State, wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let database = state.view.chosen.database;
+    for entry in state.manifest.collections.iter().filter(|c| wanted(&c.name)).flat_map(|c| &c.segments) {
+        check_primary(dir, database, entry)?;
+    }
+    for part in super::verify::parts_of(&Manifest::default(), &state.recovered.records)? {
+        check_part(dir, database, &part, Depth::Primary)?;
+    }
+    Ok(())
 }
 
 /// Makes LOCK when it is missing. Its content means nothing, and no writer opens without it.

@@ -4,6 +4,7 @@ use super::segments::open_named;
 use crate::error::Result;
 use crate::format::effects::{CommitEffects, DeadSet};
 use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::format::segment::SECTION_DERIVED;
 use crate::ids::Uuid;
 use crate::io::Directory;
 use crate::io::names::FileName;
@@ -49,6 +50,8 @@ impl NamedPart {
 pub(super) enum Depth {
     /// What identifies it: of a segment header, section table and footer, whose checksum covers all other checksums. Tombstones whole.
     Frame,
+    /// Every byte of it that cannot be made anew from others.
+    Primary,
     /// Every byte that a checksum covers.
     EveryByte,
 }
@@ -79,7 +82,11 @@ pub(super) fn check_part(dir: &dyn Directory, database: Uuid, part: &NamedPart, 
     match &part.what {
         What::Segment(entry) => {
             let segment = open_segment(dir, database, entry)?;
-            if depth == Depth::EveryByte { check_sections(&segment, |_| true) } else { Ok(()) }
+            match depth {
+                Depth::Frame => Ok(()),
+                Depth::Primary => check_sections(&segment, |flags| flags & SECTION_DERIVED == 0),
+                Depth::EveryByte => check_sections(&segment, |_| true),
+            }
         }
         What::Tombstones(named, rows) => TombstonesReader::open(dir, database, part.file.number())?.tombstones(*named, *rows).map(drop),
         What::DyingSeqs(named) => TombstonesReader::open(dir, database, part.file.number())?.dying_seqs(*named).map(drop),

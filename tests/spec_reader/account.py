@@ -146,9 +146,10 @@ def claim_other_envelopes(file):
     named = {start for start, _, what in file.claims if what.endswith("envelope.magic")}
     at, ends = tombstones.HEADER.size, []
     while at + tombstones.ENVELOPE.size <= len(file):
-        e = file.read(at, tombstones.ENVELOPE, "unnamed.envelope", claim=at not in named)
-        if e.magic != tombstones.ENVELOPE_MAGIC:
+        # What begins otherwise is no envelope, and claims nothing: zeros after the last one are padding.
+        if int.from_bytes(file.data[at:at + 4], "little") != tombstones.ENVELOPE_MAGIC:
             break
+        e = file.read(at, tombstones.ENVELOPE, "unnamed.envelope", claim=at not in named)
         end = at + tombstones.ENVELOPE.size + e.body_length
         if at not in named:
             Cursor(file, at + tombstones.ENVELOPE.size, end, "unnamed").take(e.body_length, "body")

@@ -70,6 +70,8 @@ impl State {
         let Some(view) = read_view(dir, &present, report)? else { return Ok(None) };
         if !present.iter().any(|name| name == names::LOCK) {
             report.note(Code::LockMissing, names::LOCK, 0, "the file is missing; an empty file of this name restores it");
+        } else if let Err(e) = dir.open(names::LOCK) {
+            report.note(Code::LockMissing, names::LOCK, 0, format!("it cannot be opened: {e}; an empty file in its place restores it"));
         }
         let head = &view.chosen;
         let manifest = read_manifest(dir, head)

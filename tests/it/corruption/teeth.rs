@@ -50,9 +50,12 @@ const CHECKSUMS: [(&[&str], &str); 6] = [
 
 /// Checksums of what is checked once more where it is used: places and lengths against the file, identities against the name and the database,
 /// the checksums of blocks by the blocks. Without these a byte that changes is found all the same.
-const DOUBLED: [(&[&str], &str); 3] = [
+const DOUBLED: [(&[&str], &str); 6] = [
     (&["block checksums"], ".segments"),
     (&["segment header", "segment in the manifest"], ".segments"),
+    (&["segment footer"], ".segments"),
+    (&["section table"], ".segments"),
+    (&["fst"], ".segments"),
     (&["envelope", "envelope in the manifest"], ".tombstones"),
 ];
 

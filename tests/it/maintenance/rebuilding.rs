@@ -104,6 +104,26 @@ fn damage_to_what_cannot_be_rebuilt_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
+fn damage_that_only_the_log_leads_to_refuses_a_rebuild_before_a_byte_is_written() {
+    let (disk, db) = with_landed_batches();
+    let disk = disk.after_kill();
+    drop(db);
+    let mut refused = 0;
+    for file in disk.file_names().into_iter().filter(|name| name.ends_with(".segments") || name.ends_with(".tombstones")) {
+        let damaged = copy(&disk);
+        let bytes = damaged.read_file(&file).unwrap();
+        damaged.write_file(&file, bytes[..bytes.len() / 2].to_vec());
+        let before = damaged.image_hash();
+        if let Err(error) = rebuild(&damaged, None) {
+            assert!(error.code() == ErrorCode::Corrupt && error.to_string().contains(&file), "{error}");
+            assert_eq!(damaged.image_hash(), before, "{file}");
+            refused += 1;
+        }
+    }
+    assert!(refused >= 2, "{refused}");
+}
+
+#[test]
 fn a_rebuild_cut_short_anywhere_leaves_the_old_state_or_the_new_one() {
     let disk = copy(&closed());
     let text = dump_of_disk(&disk);

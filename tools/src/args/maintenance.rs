@@ -65,7 +65,7 @@ pub(crate) struct SalvageArgs {
     /// Make it although something is lost
     #[arg(long)]
     pub(crate) accept_loss: bool,
-    /// Write what is lost to this file, one JSON object a line; it is replaced. Default: stdout
+    /// Write what is lost to this new file, one JSON object a line. Default: stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: Option<PathBuf>,
 }
