@@ -262,6 +262,9 @@ fn looking_at_a_damaged_database_ends_with_a_verdict() {
             damaged.write_file(name, changed);
             let seen = triune::inspect::describe_directory(&damaged).unwrap();
             assert!(seen.files.len() >= names.len(), "{name} byte {at}");
+            let checked = triune::inspect::fsck_directory(&damaged, &triune::inspect::FsckOptions::level(2));
+            let refused = checked.as_ref().err().map(triune::Error::code);
+            assert!(matches!(refused, None | Some(ErrorCode::UnsupportedVersion | ErrorCode::NotFound)), "{name} byte {at}: {refused:?}");
         }
         let gone = left.snapshot();
         gone.remove_file(name);
