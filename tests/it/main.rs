@@ -5,6 +5,7 @@
 //! | `ann` | vector graphs: what they find of the true nearest, with deaths, filters, merges and damage |
 //! | `api` | what the library promises, through its public names: one test a promise |
 //! | `golden` | the golden answers, through the library |
+//! | `examples` | the examples, run: each asserts what it tells |
 //! | `stages` | stages of retrieval: pre-screen, rerank, aggregate |
 //! | `pipeline` | three retrievers, merged and reranked in one call |
 //! | `extraction` | entities and relations by a language model |
@@ -37,6 +38,7 @@ mod api;
 mod compat;
 mod corruption;
 mod entity_vectors;
+mod examples;
 mod extraction;
 mod format_spec;
 mod fsck;
