@@ -44,7 +44,8 @@ fn table(bytes: &[u8]) {
 fn block(bytes: &[u8]) {
     let Some((entry, stored)) = bytes.split_at_checked(DOC_INDEX_ENTRY_BYTES as usize) else { return };
     let Ok(entry) = DocIndexEntry::decode(entry, u32::MAX >> 1) else { return };
-    let Ok(block) = DocBlock::decode(&entry, stored) else { return };
+    let whole = stored.get(..entry.stored_length.get() as usize);
+    let Ok(block) = DocBlock::decode(&entry, whole.unwrap_or(stored)) else { return };
     let rows = entry.rows.get().min(1000);
     for row in entry.first_row.get()..entry.first_row.get() + rows {
         assert!(block.contains(row) && entry.contains(row));

@@ -138,6 +138,10 @@ impl DocBlock {
     /// Decompresses the `stored` bytes of a block that `entry` describes.
     pub fn decode(entry: &DocIndexEntry, stored: &[u8]) -> Result<DocBlock, FormatError> {
         let raw_length = entry.raw_length.get() as usize;
+        // The room that is made was allowed for as many stored bytes as the entry says.
+        if stored.len() as u64 != u64::from(entry.stored_length.get()) {
+            return Err(FormatError::new(0, format!("{} bytes are here of a block that has {} stored", stored.len(), entry.stored_length)));
+        }
         let raw = if entry.stored_length == entry.raw_length {
             stored.to_vec()
         } else {
