@@ -5,9 +5,8 @@ use super::ledger::TokenLedger;
 use super::passage::{Passage, Provenance, ScoreKind};
 use super::request::{Request, RetrievalError, Retrieved, SourceRequest};
 use super::store::{Body, Store};
+use super::workers::side_by_side;
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Sources that are asked at once.
 pub(crate) const WORKERS_MAX: usize = 4;
@@ -45,30 +44,6 @@ pub(crate) struct SourceAnswer {
     pub(crate) errors: Vec<RetrievalError>,
 }
 
-/// Runs `job` for `0..jobs`, up to four at once, and gives the results in that order.
-pub(crate) fn side_by_side<T: Send>(jobs: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    if jobs <= 1 {
-        return (0..jobs).map(job).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<T>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
-    let work = || {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(slot) = results.get(i) else { return };
-            *slot.lock() = Some(job(i));
-        }
-    };
-    std::thread::scope(|scope| {
-        // The caller's thread is one of the four.
-        for _ in 1..jobs.min(WORKERS_MAX) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    results.into_iter().filter_map(Mutex::into_inner).collect()
-}
-
 /// Asks every source of a request side by side, and takes passages from the answers in the order of the sources.
 pub(crate) fn ask_all(
     request: &Request<'_>,
@@ -81,7 +56,7 @@ pub(crate) fn ask_all(
         return retrieved;
     }
     let sources = request.asked();
-    let answers = side_by_side(sources.len(), |i| {
+    let answers = side_by_side(sources.len(), WORKERS_MAX, |i| {
         request.call.check()?;
         let store = request.store(&sources[i].id)?.as_ref();
         let mut answer = ask(sources[i], store)?;

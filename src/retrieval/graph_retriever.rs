@@ -2,10 +2,11 @@
 //! gives nothing.
 
 use super::classic::nearest;
-use super::gather::{Finding, Ranked, SourceAnswer, side_by_side, take};
+use super::gather::{Finding, Ranked, SourceAnswer, WORKERS_MAX, take};
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{EntityGraph, Seed, Store};
+use super::workers::side_by_side;
 use crate::error::Result;
 use crate::graph::key;
 use crate::graph::ppr::{Adjacency, personalized_pagerank};
@@ -44,7 +45,7 @@ impl Retriever for GraphRetriever {
         let mut seen = FxHashSet::default();
         let sources: Vec<&SourceRequest> = request.asked().into_iter().filter(|source| seen.insert(source.id.as_str())).collect();
         let has_graph = have_graphs(request, &sources, &mut retrieved);
-        let answers = side_by_side(sources.len(), |i| {
+        let answers = side_by_side(sources.len(), WORKERS_MAX, |i| {
             request.call.check()?;
             let store = request.store(&sources[i].id)?.as_ref();
             if has_graph[i] { walk(request, sources[i], store) } else { nearest(request, sources[i], store) }
@@ -101,7 +102,7 @@ impl GraphRetriever {
             *slot = None;
             retried.push(i);
         }
-        let again = side_by_side(retried.len(), |j| {
+        let again = side_by_side(retried.len(), WORKERS_MAX, |j| {
             let source = sources[retried[j]];
             request.call.check()?;
             nearest(request, source, request.store(&source.id)?.as_ref())

@@ -9,13 +9,11 @@
 //! | `rerank.rs` | [`RerankStage`]: a reranker orders, or else rank fusion |
 //! | `aggregate.rs` | [`aggregate`]: equal texts become one passage, which keeps every finding |
 //! | `fence.rs` | texts of others in a prompt, and the JSON object in a reply |
-//! | `workers.rs` | calls side by side, answers in order |
 
 mod aggregate;
 pub(crate) mod fence;
 mod prescreen;
 mod rerank;
-pub(crate) mod workers;
 
 pub use aggregate::{AggregateStage, Order, aggregate, by_rank_fusion};
 pub use prescreen::PreScreenStage;

@@ -1,13 +1,13 @@
 //! A language model says which passages bear on a question, before anything dearer looks at them.
 
 use super::fence::{fenced, outermost_object};
-use super::workers::side_by_side;
 use crate::error::Result;
 use crate::models::{Call, LanguageModel, ModelError, ModelErrorKind, Prompt, Purpose};
 use crate::retrieval::ScreenMaker;
 use crate::retrieval::config::PreScreenConfig;
 use crate::retrieval::passage::Passage;
 use crate::retrieval::stage::{Stage, StageContext};
+use crate::retrieval::workers::side_by_side;
 use std::fmt;
 use std::sync::Arc;
 
