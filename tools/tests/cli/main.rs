@@ -10,7 +10,7 @@
 //! | `eval.rs` | measured answers, and why a document is not in one |
 //! | `fsck.rs` | checking: statuses, reports; a file field by field |
 //! | `graph.rs` | filters, the entity graph, sources, collections |
-//! | `ingest.rs` | files and folders: what is taken, what is passed over, what a second run does |
+//! | `ingest/` | files and folders: what is taken, what is passed over, what a second run does |
 //! | `load.rs` | JSON lines and vectors, positions of errors, Ctrl-C |
 //! | `maintenance.rs` | dump and restore, backup, rebuild, salvage, upgrade |
 //! | `readme.rs` | the commands of the README |

@@ -1,13 +1,22 @@
-//! Files and folders: what is taken, what is passed over, what a second run does. Documents of binary formats are made here.
+//! Files and folders: what is taken, what a second run does, what is refused.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `mod.rs` | whole runs over sound files, and the folder that every test has |
+//! | `made.rs` | documents of binary formats, made here |
+//! | `passed_over.rs` | damaged, hostile, unreadable and unusual files |
+//! | `cut_short.rs` | runs that are stopped or killed |
+
+mod cut_short;
+mod made;
+mod passed_over;
 
 use crate::support::{Db, Run};
+use made::{docx, paragraphs, pdf};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 /// A database that is not there yet, and a folder beside it.
 struct Case {
@@ -105,53 +114,6 @@ fn total(run: &Run, key: &str) -> u64 {
 fn reason(run: &Run, file: &str) -> String {
     let line = run.objects().into_iter().find(|o| o["file"] == file).unwrap_or_else(|| panic!("no line of {file}: {}", run.stdout));
     line["reason"].as_str().unwrap_or_default().to_string()
-}
-
-/// A PDF with one line of Helvetica a string, one page a slice.
-fn pdf(pages: &[&[&str]]) -> Vec<u8> {
-    let kids: Vec<String> = (0..pages.len()).map(|i| format!("{} 0 R", 4 + 2 * i)).collect();
-    let mut objects = vec![
-        "<< /Type /Catalog /Pages 2 0 R >>".to_string(),
-        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_string(),
-    ];
-    for (i, lines) in pages.iter().enumerate() {
-        let shown: String = lines.iter().map(|line| format!("({line}) Tj 0 -14 Td ")).collect();
-        let content = format!("BT /F1 12 Tf 72 720 Td {shown}ET");
-        objects.push(format!(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
-            5 + 2 * i
-        ));
-        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
-    }
-    pdf_of(&objects)
-}
-
-/// A PDF of these objects, the first of which is its catalog.
-fn pdf_of(objects: &[String]) -> Vec<u8> {
-    let mut bytes = b"%PDF-1.4\n".to_vec();
-    let mut places = Vec::new();
-    for (i, object) in objects.iter().enumerate() {
-        places.push(bytes.len());
-        bytes.extend(format!("{} 0 obj\n{object}\nendobj\n", i + 1).bytes());
-    }
-    let table = bytes.len();
-    bytes.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).bytes());
-    bytes.extend(places.iter().flat_map(|at| format!("{at:010} 00000 n \n").into_bytes()));
-    bytes.extend(format!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1).bytes());
-    bytes
-}
-
-fn docx(document: &[u8]) -> Vec<u8> {
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    archive.start_file("word/document.xml", SimpleFileOptions::default()).expect("a part can be begun");
-    archive.write_all(document).expect("a part can be written");
-    archive.finish().expect("an archive can be ended").into_inner()
-}
-
-fn paragraphs(of: &[&str]) -> String {
-    let body: String = of.iter().map(|p| format!("<w:p><w:r><w:t>{p}</w:t></w:r></w:p>")).collect();
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><w:document xmlns:w=\"w\"><w:body>{body}</w:body></w:document>")
 }
 
 #[test]
@@ -292,171 +254,6 @@ fn ignore_rules_hidden_names_globs_and_the_database_itself() {
 }
 
 #[test]
-fn broken_documents_are_passed_over_and_the_rest_is_in() {
-    let case = Case::new();
-    let whole = pdf(&[&["Fine words"]]);
-    case.write("good.pdf", &whole);
-    case.write("empty.pdf", "");
-    case.write("fake.pdf", "this is no PDF");
-    case.write("pageless.pdf", b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [] /Count 0 >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF");
-    case.write("scan.pdf", pdf(&[&[]]));
-    let good = docx(paragraphs(&["A letter"]).as_bytes());
-    case.write("good.docx", &good);
-    case.write("cut.docx", &good[..good.len() / 2]);
-    case.write("half.docx", docx(b"<w:document xmlns:w=\"w\"><w:p><w:t>half"));
-    case.write("other.docx", {
-        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-        archive.start_file("mimetype", SimpleFileOptions::default()).expect("a part can be begun");
-        archive.finish().expect("an archive can be ended").into_inner()
-    });
-    let run = case.ingest(&[]);
-    assert_eq!(run.status, 1, "{}", run.stderr);
-    for (file, status) in fates(&run) {
-        assert_eq!(status == "added", file.starts_with("good"), "{file}: {status}, {}", run.stderr);
-        assert!(status == "added" || run.stderr.contains(&format!("passed over: {file}: ")), "{}", run.stderr);
-    }
-    assert_eq!(fates(&run).len(), 9);
-    assert!(reason(&run, "scan.pdf").contains("scanned"));
-    assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["good.docx#0", "good.pdf#0"]);
-}
-
-/// Whatever a parser does with damaged bytes, each file is in or passed over, and the run ends.
-#[test]
-fn damaged_pdfs_end_in_an_answer() {
-    let case = Case::new();
-    let whole = pdf(&[&["Fine words", "on two lines"], &["More"]]);
-    for at in (9..whole.len()).step_by(29) {
-        let mut flipped = whole.clone();
-        flipped[at] = flipped[at].wrapping_add(77);
-        case.write(&format!("flipped{at}.pdf"), flipped);
-        case.write(&format!("cut{at}.pdf"), &whole[..at]);
-    }
-    case.write("whole.pdf", &whole);
-    let run = case.ingest(&[]);
-    assert_eq!(run.status, 1, "{}", run.stderr);
-    let fates = fates(&run);
-    assert_eq!(fates["whole.pdf"], "added");
-    assert_eq!(fates.len(), 2 * (9..whole.len()).step_by(29).count() + 1);
-}
-
-#[test]
-fn a_parser_without_end_and_one_that_dies_cost_one_file_each() {
-    let case = Case::new();
-    // A page tree that is its own parent, and a drawing that draws itself.
-    let cycle =
-        ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Parent 2 0 R /Kids [3 0 R] /Count 1 >>", "<< /Type /Page /Parent 2 0 R >>"];
-    case.write("cycle.pdf", pdf_of(&cycle.map(String::from)));
-    let drawing = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources << /XObject << /X 5 0 R >> >> >>",
-        "<< /Length 5 >>\nstream\n/X Do\nendstream",
-        "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Length 5 /Resources << /XObject << /X 5 0 R >> >> >>\nstream\n/X Do\nendstream",
-    ];
-    case.write("drawing.pdf", pdf_of(&drawing.map(String::from)));
-    case.write("after.txt", "after");
-    case.write("early.pdf", pdf(&[&["Fine words"]]));
-    case.write("z.pdf", pdf(&[&["Fine words"]]));
-    let run = case.ingest(&["--max-seconds", "5"]);
-    let expected =
-        [("after.txt", "added"), ("cycle.pdf", "passed-over"), ("drawing.pdf", "passed-over"), ("early.pdf", "added"), ("z.pdf", "added")];
-    assert_eq!((run.status, fates(&run)), (1, pairs(&expected)), "{}", run.stderr);
-    assert!(reason(&run, "drawing.pdf").contains("ended in the middle"), "{}", run.stderr);
-}
-
-#[test]
-fn a_zip_bomb_is_bounded() {
-    let case = Case::new();
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    archive.start_file("word/document.xml", SimpleFileOptions::default()).expect("a part can be begun");
-    let block = vec![b' '; 1 << 20];
-    for _ in 0..257 {
-        archive.write_all(&block).expect("a part can be written");
-    }
-    let bomb = archive.finish().expect("an archive can be ended").into_inner();
-    assert!(bomb.len() < 1 << 20);
-    case.write("bomb.docx", bomb);
-    case.write("fine.txt", "fine");
-    let run = case.ingest(&[]);
-    assert_eq!((run.status, fates(&run)), (1, pairs(&[("bomb.docx", "passed-over"), ("fine.txt", "added")])));
-    assert!(reason(&run, "bomb.docx").contains("unpacks to more than"), "{}", run.stderr);
-}
-
-#[test]
-fn binary_files_bad_bytes_huge_lines_and_big_files() {
-    let case = Case::new();
-    case.write("image.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0");
-    case.write("program", b"\x7fELF\x02\x01\x01\0\0\0");
-    case.write("latin.txt", b"A note that was written with one stra\xdfe in it.");
-    case.write("utf16.txt", b"\xff\xfeh\0i\0");
-    case.write("minified.json", format!("{{\"k\":\"{}\"}}", "value ".repeat(2000)));
-    case.write("line.txt", "x".repeat(10 << 20));
-    case.write("big.txt", "y ".repeat((11 << 20) / 2));
-    let run = case.ingest(&["--max-bytes", "11000000", "--chunk-size", "100000", "--chunk-overlap", "0"]);
-    assert_eq!(run.status, 1);
-    let expected = [
-        ("big.txt", "passed-over"),
-        ("image.png", "passed-over"),
-        ("latin.txt", "added"),
-        ("line.txt", "added"),
-        ("minified.json", "added"),
-        ("program", "passed-over"),
-        ("utf16.txt", "added"),
-    ];
-    assert_eq!(fates(&run), pairs(&expected));
-    assert!(reason(&run, "big.txt").contains("--max-bytes is 11000000"));
-    assert!(reason(&run, "image.png").contains("binary"));
-    assert!(reason(&run, "latin.txt").contains("not valid UTF-8"));
-    let texts = case.texts();
-    assert_eq!(texts["latin.txt#0"], "A note that was written with one stra\u{fffd}e in it.");
-    assert_eq!(texts["utf16.txt#0"], "hi");
-    let line: usize = texts.iter().filter(|(id, _)| id.starts_with("line.txt#")).map(|(_, t)| t.len()).sum();
-    assert_eq!(line, 10 << 20, "no character of the line is lost");
-}
-
-#[cfg(unix)]
-#[test]
-fn links_pipes_and_unreadable_files_are_passed_over() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    let case = Case::new();
-    case.write("real/a.txt", "a");
-    symlink(case.root(), case.root().join("real/loop")).expect("a link can be made");
-    symlink("nowhere", case.root().join("dangling")).expect("a link can be made");
-    symlink("real/a.txt", case.root().join("link.txt")).expect("a link can be made");
-    let given = case.db.directory.path().join("given");
-    symlink(case.root().join("real"), &given).expect("a link can be made");
-    let pipe = case.root().join("pipe.txt");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
-    let secret = case.write("secret.txt", "secret");
-    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).expect("permissions can be set");
-    // The superuser reads it all the same.
-    let readable = fs::read(&secret).is_ok();
-    let run = case.ingest(&[]);
-    assert_eq!(run.status, 1);
-    let mut expected = pairs(&[
-        ("dangling", "passed-over"),
-        ("link.txt", "passed-over"),
-        ("pipe.txt", "passed-over"),
-        ("real/a.txt", "added"),
-        ("real/loop", "passed-over"),
-        ("secret.txt", if readable { "added" } else { "passed-over" }),
-    ]);
-    assert_eq!(fates(&run), expected);
-    assert!(reason(&run, "link.txt").contains("--follow"));
-    let run = case.ingest(&["--follow"]);
-    expected.insert("real/a.txt".into(), "unchanged".into());
-    expected.insert("link.txt".into(), "added".into());
-    if readable {
-        expected.insert("secret.txt".into(), "unchanged".into());
-    }
-    assert_eq!((run.status, fates(&run)), (1, expected));
-    assert!(reason(&run, "real/loop").contains("leads back"), "{}", run.stderr);
-    // A link that is given itself is followed in any case.
-    let run = case.db.run("ingest", &[text(&given), "--json", "--glob", "*.txt"]).ok();
-    assert_eq!(fates(&run), pairs(&[("a.txt", "added")]));
-}
-
-#[test]
 fn an_empty_file_is_said_and_no_fault() {
     let case = Case::new();
     case.write("empty.txt", "");
@@ -574,54 +371,4 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     let run = case.db.run("ingest", &[text(&case.root()), "--collection", "other"]).ok();
     assert!(run.stdout.contains("other: 1 file added, 0 replaced"), "{}", run.stdout);
     assert_eq!(case.db.run("count", &["--json", "--collection", "other"]).ok().objects()[0]["count"], 1);
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_says_how_many_files_are_in_and_leaves_no_half_file() {
-    use std::io::{BufRead, BufReader};
-    let case = Case::new();
-    for n in 0..1500 {
-        case.write(&format!("{n:04}.txt"), format!("File {n}. ").repeat(200));
-    }
-    let root = case.root();
-    let mut child = case.db.command("ingest", &[text(&root), "--json"]).spawn().expect("the binary starts");
-    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
-    let mut acknowledged = 0;
-    let mut line = String::new();
-    while stdout.read_line(&mut line).expect("stdout can be read") > 0 {
-        acknowledged += 1;
-        if acknowledged == 5 {
-            let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-            assert!(sent.success());
-        }
-    }
-    let output = child.wait_with_output().expect("it ends");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{stderr}");
-    let sources = case.whole_sources();
-    assert!((5..1500).contains(&sources) && sources >= acknowledged, "{sources} files, {acknowledged} acknowledged");
-    assert!(stderr.contains(r#""code":"Interrupted""#) && stderr.contains(&format!("{sources} files of ")), "{stderr}");
-    let run = case.ingest(&[]).ok();
-    assert_eq!(total(&run, "unchanged"), sources as u64);
-    assert_eq!(case.db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["sources"], 1500);
-}
-
-/// Readers work while files come in, and a killed run leaves whole files.
-#[test]
-fn a_killed_run_leaves_whole_files_and_the_next_one_goes_on() {
-    let case = Case::new();
-    for n in 0..400 {
-        case.write(&format!("{n:04}.txt"), format!("File {n}. ").repeat(200));
-    }
-    let root = case.root();
-    let mut child = case.db.command("ingest", &[text(&root), "--json"]).spawn().expect("the binary starts");
-    while !crate::support::exists(&case.db.path().join("HEAD")) || case.db.run("count", &["--json"]).status != 0 || case.db.count() < 20 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    child.kill().expect("it can be killed");
-    child.wait().expect("it ends");
-    assert!(case.whole_sources() >= 1);
-    case.ingest(&[]).ok();
-    assert_eq!(case.db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["sources"], 400);
 }
