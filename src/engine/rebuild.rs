@@ -9,7 +9,7 @@ use super::files::{Files, NewFile};
 use super::flush::{DerivedBuilder, fill};
 use super::open::{self, State, read_state, refuse_missing, take_lock};
 use super::segments::OpenFiles;
-use super::verify::{Depth, NamedPart, check_part, check_sections, open_segment};
+use super::verify::{Depth, NamedPart, check_part, check_sections, open_segment, parts_of};
 use crate::docstore::{RowsBuilder, RowsReader, content_hash};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
@@ -67,9 +67,9 @@ fn pass(dir: &Arc<dyn Directory>, options: &Options, only: Option<&str>) -> Resu
     restore_lock(dir.as_ref())?;
     let _lock = take_lock(dir.as_ref())?;
     let state = read_state(dir.as_ref(), true)?;
-    let landed = super::verify::parts_of(&Manifest::default(), &state.recovered.records)?.iter().any(NamedPart::is_segment);
+    let landed = parts_of(&Manifest::default(), &state.recovered.records)?.iter().any(NamedPart::is_segment);
     let wanted = |name: &str| only.is_none_or(|only| only == name);
-    refuse_primary_damage(dir.as_ref(), &state, wanted).map_err(beyond_rebuilding)?;
+    let dead = refuse_primary_damage(dir.as_ref(), &state, wanted).map_err(beyond_rebuilding)?;
     let mut report = RebuildReport::default();
     if !state.manifest.collections.iter().any(|c| wanted(&c.name) && !c.segments.is_empty()) {
         return Ok((report, landed));
@@ -78,7 +78,7 @@ fn pass(dir: &Arc<dyn Directory>, options: &Options, only: Option<&str>) -> Resu
     let files = Files::new(dir.clone(), &present);
     let mut publisher = settled(dir.as_ref(), &state)?;
     let mut made = Vec::new();
-    let result = write_all(dir, options, &files, &state, wanted, &mut made, &mut report)
+    let result = write_all(dir, options, &files, &state, dead, &mut made, &mut report)
         .and_then(|manifest| publish(dir.as_ref(), &files, &mut publisher, &state, &manifest));
     match result {
         Ok(()) => Ok((report, landed)),
@@ -109,16 +109,16 @@ fn write_all(
     options: &Options,
     files: &Files,
     state: &State,
-    wanted: impl Fn(&str) -> bool,
+    dead: DeadRows,
     made: &mut Vec<NewFile>,
     report: &mut RebuildReport,
 ) -> Result<Manifest> {
     let (mut manifest, database) = (state.manifest.clone(), state.view.chosen.database);
     let applied = manifest.applied_lsn;
-    for collection in manifest.collections.iter_mut().filter(|c| wanted(&c.name)) {
+    let wanted = manifest.collections.iter_mut().zip(dead).filter_map(|(collection, dead)| Some((collection, dead?)));
+    for (collection, dead) in wanted {
         (collection.documents, collection.tokens, collection.vectors) = (0, 0, 0);
-        for entry in &mut collection.segments {
-            let dead = check_primary(dir.as_ref(), database, entry).map_err(beyond_rebuilding)?;
+        for (entry, dead) in collection.segments.iter_mut().zip(dead) {
             made.push(files.create(FileName::Segments)?);
             let file = made.last().expect("was just pushed");
             let new = write_segment(dir.as_ref(), options, database, file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
@@ -162,17 +162,22 @@ fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> R
     TombstonesReader::open(dir, database, t.file)?.tombstones(part, rows).map(|(dead, _)| dead)
 }
 
+/// The dead rows of each segment of the collections to rebuild, in the order of the manifest; `None` for the other collections.
+type DeadRows = Vec<Option<Vec<RoaringBitmap>>>;
+
 /// Reads all primary data that rebuilding and the checkpoint after it will take: before the first byte is written, so that a refusal changes
 /// nothing. What only log records name is read too, of every collection, for the checkpoint brings in all of them.
-fn refuse_primary_damage(dir: &dyn Directory, state: &State, wanted: impl Fn(&str) -> bool) -> Result<()> {
+fn refuse_primary_damage(dir: &dyn Directory, state: &State, wanted: impl Fn(&str) -> bool) -> Result<DeadRows> {
     let database = state.view.chosen.database;
-    for entry in state.manifest.collections.iter().filter(|c| wanted(&c.name)).flat_map(|c| &c.segments) {
-        check_primary(dir, database, entry)?;
+    let mut dead = DeadRows::with_capacity(state.manifest.collections.len());
+    for collection in &state.manifest.collections {
+        let of_segments = || collection.segments.iter().map(|entry| check_primary(dir, database, entry)).collect::<Result<_>>();
+        dead.push(wanted(&collection.name).then(of_segments).transpose()?);
     }
-    for part in super::verify::parts_of(&Manifest::default(), &state.recovered.records)? {
+    for part in parts_of(&Manifest::default(), &state.recovered.records)? {
         check_part(dir, database, &part, Depth::Primary)?;
     }
-    Ok(())
+    Ok(dead)
 }
 
 /// Makes LOCK when it is missing. Its content means nothing, and no writer opens without it.

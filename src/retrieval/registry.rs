@@ -91,18 +91,6 @@ impl fmt::Debug for Registry {
 mod tests {
     use super::*;
     use crate::error::ErrorCode;
-    use crate::retrieval::{Request, Retrieved};
-
-    struct Own;
-
-    impl Retriever for Own {
-        fn name(&self) -> &str {
-            "own"
-        }
-        fn search(&self, _: &Request<'_>) -> Retrieved {
-            Retrieved::default()
-        }
-    }
 
     #[test]
     fn names_are_known_in_any_case_and_nothing_is_classic() {
@@ -130,8 +118,8 @@ mod tests {
     #[test]
     fn a_retriever_of_ones_own_is_registered_in_any_case_and_replaces_its_forerunner() {
         let mut registry = Registry::default();
-        registry.register("Mine", Arc::new(Own)).register("HYBRID", Arc::new(Own));
-        assert_eq!((registry.get("mINE").unwrap().name(), registry.get("hybrid").unwrap().name()), ("own", "own"));
+        registry.register("Mine", Arc::new(GraphRetriever)).register("HYBRID", Arc::new(GraphRetriever));
+        assert_eq!((registry.get("mINE").unwrap().name(), registry.get("hybrid").unwrap().name()), ("graphrag", "graphrag"));
         assert!(registry.check("mine").is_ok());
     }
 }
