@@ -7,17 +7,14 @@ so does the splitter. Run it from the root of the repository:
     python3 tools/scripts/bert_characters.py > src/connections/static_embedder/characters.rs
 """
 
+import character_tables
+from character_tables import scalars
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 NORMALISER = BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True, lowercase=True)
 SPLITTER = BertPreTokenizer()
 HANGUL = range(0xAC00, 0xD7A4)
-
-
-def scalars():
-    """Every Unicode scalar value, as a string of one character."""
-    return (chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF)
 
 
 def is_separate(c):
@@ -61,26 +58,12 @@ def read_off():
     return dropped, spaces, ideographs, separate, one, several
 
 
-def ranges(codes):
-    found = []
-    for code in codes:
-        if found and found[-1][1] + 1 == code:
-            found[-1][1] = code
-        else:
-            found.append([code, code])
-    return found
-
-
 def emit(name, doc, kind, items, per_line):
-    print(f"\n/// {doc}")
-    print(f"pub(super) static {name}: [{kind}; {len(items)}] = [")
-    for i in range(0, len(items), per_line):
-        print("    " + ", ".join(items[i : i + per_line]) + ",")
-    print("];")
+    character_tables.emit("pub(super)", name, doc, kind, items, per_line)
 
 
 def emit_ranges(name, doc, codes):
-    emit(name, doc, "(u32, u32)", [f"({a:#x}, {b:#x})" for a, b in ranges(codes)], 7)
+    character_tables.emit_ranges("pub(super)", name, doc, codes, 7)
 
 
 def main():

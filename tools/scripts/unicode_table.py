@@ -11,24 +11,11 @@ import re
 import sys
 import unicodedata
 
+import character_tables
+from character_tables import scalars
+
 VERSION = "14.0.0"
 SIGMA, FINAL, MIDDLE = "\u03a3", "\u03c2", "\u03c3"
-
-
-def scalars():
-    """Every Unicode scalar value, as a string of one character."""
-    return (chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF)
-
-
-def ranges(predicate):
-    """Inclusive ranges of the scalar values that satisfy `predicate`."""
-    found = []
-    for c in filter(predicate, scalars()):
-        if found and found[-1][1] + 1 == ord(c):
-            found[-1][1] = ord(c)
-        else:
-            found.append([ord(c), ord(c)])
-    return found
 
 
 def is_word(c):
@@ -77,15 +64,11 @@ def fingerprint():
 
 
 def emit(name, doc, kind, items, per_line):
-    print(f"\n/// {doc}")
-    print(f"pub(crate) static {name}: [{kind}; {len(items)}] = [")
-    for i in range(0, len(items), per_line):
-        print("    " + ", ".join(items[i : i + per_line]) + ",")
-    print("];")
+    character_tables.emit("pub(crate)", name, doc, kind, items, per_line)
 
 
 def emit_ranges(name, doc, predicate):
-    emit(name, doc, "(u32, u32)", [f"({a:#x}, {b:#x})" for a, b in ranges(predicate)], 6)
+    character_tables.emit_ranges("pub(crate)", name, doc, (ord(c) for c in filter(predicate, scalars())), 6)
 
 
 def main():
