@@ -7,7 +7,7 @@ use crate::document::StoredDocument;
 use crate::engine::scope::{NamedSubgraph, SourceView};
 use crate::engine::{Collection, Snapshot};
 use crate::error::Result;
-use crate::options::{Effort, Metric, Scorer};
+use crate::options::{Effort, Scorer};
 use crate::ranking::Scored;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -108,11 +108,7 @@ impl CollectionStore {
 
 impl Store for CollectionStore {
     fn dense_kind(&self) -> ScoreKind {
-        match self.collection.schema().metric {
-            Metric::Cosine => ScoreKind::CosineSimilarity,
-            Metric::Dot => ScoreKind::InnerProduct,
-            Metric::L2 => ScoreKind::NegatedL2Distance,
-        }
+        ScoreKind::of_metric(self.collection.schema().metric)
     }
 
     fn dense(&self, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {

@@ -25,6 +25,14 @@ pub struct Fused<K> {
     pub ranks: Vec<Option<usize>>,
 }
 
+/// What flattens the difference between ranks, where nobody says otherwise.
+pub const CONSTANT: f64 = 60.0;
+
+/// What a list of weight 1 adds for its entry at `rank`, from 0.
+pub fn gain(constant: f64, rank: usize) -> f64 {
+    1.0 / (constant + rank as f64)
+}
+
 /// Fuses ranked lists: a key at `rank` (from 0) of a list gains `1 / (constant + rank)` times the list's weight. Best first, at most `k`;
 /// equal scores keep the order in which the keys first appear, the first list first. A key that stands in one list twice gains twice.
 ///
@@ -48,7 +56,7 @@ pub fn reciprocal_rank_fusion<K: Hash + Eq + Clone>(lists: &[WeightedList<'_, K>
                 fused.len() - 1
             });
             let entry = &mut fused[place];
-            entry.score += 1.0 / (constant + rank as f64) * list.weight;
+            entry.score += gain(constant, rank) * list.weight;
             entry.ranks[l].get_or_insert(rank);
         }
     }

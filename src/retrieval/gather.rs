@@ -1,6 +1,5 @@
 //! What retrievers share: asking sources side by side, and making passages of what they gave, in the order of the sources and within the budget.
 
-use super::labels::{Labels, labels};
 use super::ledger::TokenLedger;
 use super::passage::{Passage, Provenance, ScoreKind};
 use super::request::{Request, RetrievalError, Retrieved, SourceRequest};
@@ -129,7 +128,6 @@ fn load(store: &dyn Store, source: &str, ranked: &mut [Ranked], count: usize) ->
 /// A passage with its labels; nothing of a document that is gone.
 fn passage(source_id: &str, ranked: Ranked) -> Option<Passage> {
     let body = ranked.body?;
-    let Labels { title, source, filename } = labels(body.metadata.as_ref(), &body.text, source_id);
     let provenance = |found: Finding| Provenance {
         retriever: found.leg.into(),
         source: source_id.into(),
@@ -139,15 +137,8 @@ fn passage(source_id: &str, ranked: Ranked) -> Option<Passage> {
     };
     Some(Passage {
         provenance: ranked.findings.into_iter().map(provenance).collect(),
-        text: body.text,
-        title,
-        source,
-        filename,
-        source_id: source_id.into(),
         score_kind: ranked.kind.filter(|_| ranked.score.is_some()),
         score: ranked.score,
-        rerank_score: None,
-        metadata: body.metadata,
-        id: ranked.id,
+        ..Passage::labelled(source_id, ranked.id, body.text, body.metadata)
     })
 }

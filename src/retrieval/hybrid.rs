@@ -1,7 +1,7 @@
 //! The hybrid retriever: nearest vectors and best texts of each source, fused by reciprocal rank.
 
 use super::classic::VECTOR;
-use super::fusion::{Fused, WeightedList, reciprocal_rank_fusion};
+use super::fusion::{CONSTANT, Fused, WeightedList, reciprocal_rank_fusion};
 use super::gather::{Finding, Ranked, SourceAnswer, ask_all, candidates};
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
@@ -10,8 +10,6 @@ use crate::error::Result;
 
 /// The name of the text leg in provenances.
 const TEXT: &str = "text";
-/// What flattens the difference between ranks.
-const CONSTANT: f64 = 60.0;
 
 /// Asks each source for the nearest vectors and the best texts, and fuses both by reciprocal rank.
 ///

@@ -1,6 +1,8 @@
 //! What a retriever hands on: a text with its labels, its scores and where it was found.
 
+use super::labels::{Labels, labels};
 use crate::document::Metadata;
+use crate::options::Metric;
 
 /// What the score of a [`Passage`] means, and therefore which scores may be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +25,15 @@ pub enum ScoreKind {
 }
 
 impl ScoreKind {
+    /// What the scores of nearest vectors under a metric mean.
+    pub(crate) fn of_metric(metric: Metric) -> ScoreKind {
+        match metric {
+            Metric::Cosine => ScoreKind::CosineSimilarity,
+            Metric::Dot => ScoreKind::InnerProduct,
+            Metric::L2 => ScoreKind::NegatedL2Distance,
+        }
+    }
+
     /// The stable spelling.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -77,4 +88,12 @@ pub struct Passage {
     pub metadata: Option<Metadata>,
     /// Every finding, the first one first. Passages that collapse keep all.
     pub provenance: Vec<Provenance>,
+}
+
+impl Passage {
+    /// A document of a source with its labels, before anybody says how it was found.
+    pub(crate) fn labelled(source_id: &str, id: String, text: String, metadata: Option<Metadata>) -> Passage {
+        let Labels { title, source, filename } = labels(metadata.as_ref(), &text, source_id);
+        Passage { id, text, title, source, filename, source_id: source_id.into(), metadata, ..Passage::default() }
+    }
 }

@@ -1,8 +1,7 @@
 //! Vectors, texts and graph of one collection, merged and reranked in one call: the pipeline of adrag.
 
-use super::labels::{Labels, labels};
 use super::passage::{Passage, Provenance, ScoreKind};
-use super::request::RetrievalError;
+use super::request::{RetrievalError, refuse_other_embedder};
 use super::search::{Hit, Mode, Search};
 use super::stage::{Stage, StageContext, StageReport};
 use super::stages::{Order, RERANK_TOP, RerankStage, aggregate};
@@ -10,7 +9,7 @@ use crate::engine::Collection;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::models::{Call, Embedder, Purpose, Reranker, TextRole};
-use crate::options::{Effort, Metric, Scorer};
+use crate::options::{Effort, Scorer};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -230,16 +229,8 @@ impl Pipeline {
             return Ok(Some(vector.clone()));
         }
         let Some(embedder) = &self.embedder else { return Ok(None) };
-        if let Some(made_by) = &collection.schema().embedder
-            && made_by != embedder.fingerprint()
-        {
-            return Err(Error::EmbedderMismatch(format!(
-                "the vectors of collection {:?} were made by {made_by:?}, the question would be embedded by {:?}; the vector retriever was not asked. \
-                 Use the embedder of its documents",
-                collection.name(),
-                embedder.fingerprint()
-            )));
-        }
+        let (of, made_by) = (format!("collection {:?}", collection.name()), collection.schema().embedder.as_deref());
+        refuse_other_embedder(&of, made_by, embedder.as_ref(), "the vector retriever was not asked")?;
         let call = question.call.with_purpose(Purpose::EMBED_QUERY);
         call.check()?;
         Ok(Some(embedder.embed_one(&call, question.text, TextRole::Query)?))
@@ -256,7 +247,7 @@ impl Pipeline {
     ) -> Result<Vec<Passage>> {
         question.call.check()?;
         let (k, kind) = match mode {
-            Mode::Vector => (self.vector_k, vector_kind(collection)),
+            Mode::Vector => (self.vector_k, ScoreKind::of_metric(collection.schema().metric)),
             Mode::Text => (self.text_k, ScoreKind::Bm25),
             Mode::Graph | Mode::Ppr | Mode::Hybrid => (self.graph_k, ScoreKind::Graph),
         };
@@ -292,30 +283,14 @@ fn graph_share(k: usize) -> usize {
     (k / 2).max(GRAPH_K_MIN)
 }
 
-fn vector_kind(collection: &Collection) -> ScoreKind {
-    match collection.schema().metric {
-        Metric::Cosine => ScoreKind::CosineSimilarity,
-        Metric::Dot => ScoreKind::InnerProduct,
-        Metric::L2 => ScoreKind::NegatedL2Distance,
-    }
-}
-
 fn passage(source_id: &str, retriever: &str, kind: ScoreKind, hit: Hit) -> Passage {
-    let Labels { title, source, filename } = labels(hit.metadata.as_ref(), &hit.text, source_id);
     let finding =
         Provenance { retriever: retriever.into(), source: source_id.into(), id: hit.id.clone(), rank: hit.rank, score: hit.score };
     Passage {
-        id: hit.id,
-        text: hit.text,
-        title,
-        source,
-        filename,
-        source_id: source_id.into(),
         score: Some(hit.score),
         score_kind: Some(kind),
-        rerank_score: None,
-        metadata: hit.metadata,
         provenance: vec![finding],
+        ..Passage::labelled(source_id, hit.id, hit.text, hit.metadata)
     }
 }
 

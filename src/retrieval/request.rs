@@ -159,14 +159,9 @@ impl<'a> Request<'a> {
     /// # Errors
     /// As [`Request::vector_of`], and `EmbedderMismatch` when the source's vectors are of another model.
     pub fn vector_for(&self, source: &str, question: &str) -> Result<Arc<[f32]>> {
-        if let (Some(embedder), Some(made_by)) = (&self.models.embedder, self.store(source)?.embedder(source))
-            && embedder.fingerprint() != made_by
-        {
-            return Err(Error::EmbedderMismatch(format!(
-                "the vectors of source {source:?} were made by {made_by:?}, the question would be embedded by {:?}; nothing was asked of it. Use \
-                 the embedder of its documents",
-                embedder.fingerprint()
-            )));
+        if let Some(embedder) = &self.models.embedder {
+            let made_by = self.store(source)?.embedder(source);
+            refuse_other_embedder(&format!("source {source:?}"), made_by, embedder.as_ref(), "nothing was asked of it")?;
         }
         self.vector_of(question)
     }
@@ -182,6 +177,18 @@ impl<'a> Request<'a> {
     /// What rewriting had to say, once.
     pub(crate) fn drain(&self, into: &mut Retrieved) {
         self.questions.drain(into);
+    }
+}
+
+/// Refuses to compare a question with vectors of another model; where it is not known which made them, nothing speaks against it. `unasked` says
+/// what was left out.
+pub(crate) fn refuse_other_embedder(of: &str, made_by: Option<&str>, embedder: &dyn Embedder, unasked: &str) -> Result<()> {
+    let asks = embedder.fingerprint();
+    match made_by {
+        Some(made_by) if made_by != asks => Err(Error::EmbedderMismatch(format!(
+            "the vectors of {of} were made by {made_by:?}, the question would be embedded by {asks:?}; {unasked}. Use the embedder of its documents"
+        ))),
+        _ => Ok(()),
     }
 }
 

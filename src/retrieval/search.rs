@@ -1,6 +1,6 @@
 //! One search: a question, the retrievers that take part, and the hits.
 
-use super::fusion::{WeightedList, reciprocal_rank_fusion};
+use super::fusion::{self, WeightedList, reciprocal_rank_fusion};
 use crate::document::Metadata;
 use crate::engine::{Collection, Nearest};
 use crate::error::{Error, Result};
@@ -118,7 +118,7 @@ impl FromStr for Rerank {
 
 impl Default for Fusion {
     fn default() -> Self {
-        Fusion { constant: 60.0, candidates: None, vector_weight: None, text_weight: None, graph_weight: None }
+        Fusion { constant: fusion::CONSTANT, candidates: None, vector_weight: None, text_weight: None, graph_weight: None }
     }
 }
 

@@ -1,12 +1,10 @@
 //! Equal texts become one passage, which keeps every finding; and the order by rank fusion.
 
 use crate::error::Result;
+use crate::retrieval::fusion::{CONSTANT, gain};
 use crate::retrieval::passage::{Passage, Provenance};
 use crate::retrieval::stage::{Stage, StageContext};
 use rustc_hash::FxHashMap;
-
-/// Flattens the difference between ranks.
-const FUSION_CONSTANT: f64 = 60.0;
 
 /// How passages of several retrievers are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,7 +77,7 @@ pub fn by_rank_fusion(passages: &mut Vec<Passage>) {
     let mut score = |passage: &Passage| {
         if passage.provenance.is_empty() {
             unfound += 1;
-            return gain(unfound - 1);
+            return gain(CONSTANT, unfound - 1);
         }
         fused(&passage.provenance)
     };
@@ -98,11 +96,7 @@ fn fused(findings: &[Provenance]) -> f64 {
     let mut ranks: Vec<usize> = findings.iter().enumerate().filter_map(is_best).collect();
     // In one order, so that equal ranks give equal sums whichever list came first.
     ranks.sort_unstable();
-    ranks.into_iter().map(gain).sum()
-}
-
-fn gain(rank: usize) -> f64 {
-    1.0 / (FUSION_CONSTANT + rank as f64)
+    ranks.into_iter().map(|rank| gain(CONSTANT, rank)).sum()
 }
 
 /// [`aggregate`] as a stage: for what a dispatcher found in several groups.
