@@ -69,6 +69,7 @@ pub mod progress;
 pub mod ranking;
 pub mod retrieval;
 rooms! { docstore format graph manifest memtable metadata segment text tombstones unicode vector wal }
+mod workers;
 
 pub use document::{Document, Entity, Metadata, Patch, Relation, StoredDocument};
 pub use engine::{

@@ -359,6 +359,11 @@ impl LegWeights {
         Ok(())
     }
 
+    /// What a weight in thousandths multiplies by.
+    pub(crate) fn factor(thousandths: u32) -> f64 {
+        f64::from(thousandths) / 1000.0
+    }
+
     fn is_default(&self) -> bool {
         *self == LegWeights::default()
     }

@@ -7,7 +7,7 @@ use crate::document::StoredDocument;
 use crate::engine::scope::{NamedSubgraph, SourceView};
 use crate::engine::{Collection, Snapshot};
 use crate::error::Result;
-use crate::options::{Effort, Scorer};
+use crate::options::{Effort, LegWeights, Scorer};
 use crate::ranking::Scored;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -167,6 +167,16 @@ impl Store for CollectionStore {
 
     fn embedder(&self, _: &str) -> Option<&str> {
         self.collection.schema().embedder.as_deref()
+    }
+
+    fn entity_embedder(&self, _: &str) -> Result<Option<String>> {
+        let vectors = self.snapshot.entity_vectors(self.collection.name())?;
+        Ok(vectors.and_then(|vectors| vectors.embedder().map(String::from)))
+    }
+
+    fn leg_weights(&self, _: &str) -> (f64, f64) {
+        let weights = self.collection.schema().leg_weights;
+        (LegWeights::factor(weights.vector), LegWeights::factor(weights.text))
     }
 
     fn config(&self, source: &str) -> Result<Option<SourceConfig>> {

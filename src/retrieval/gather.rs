@@ -4,8 +4,8 @@ use super::ledger::TokenLedger;
 use super::passage::{Passage, Provenance, ScoreKind};
 use super::request::{Request, RetrievalError, Retrieved, SourceRequest};
 use super::store::{Body, Store};
-use super::workers::side_by_side;
 use crate::error::{Error, Result};
+use crate::workers::side_by_side;
 
 /// Sources that are asked at once.
 pub(crate) const WORKERS_MAX: usize = 4;

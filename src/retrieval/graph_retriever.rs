@@ -6,11 +6,11 @@ use super::gather::{Finding, Ranked, SourceAnswer, WORKERS_MAX, take};
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{EntityGraph, Seed, Store};
-use super::workers::side_by_side;
 use crate::error::Result;
 use crate::graph::key;
 use crate::graph::ppr::{Adjacency, personalized_pagerank};
 use crate::graph::walk::ALPHA;
+use crate::workers::side_by_side;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -177,7 +177,8 @@ fn walk(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
 fn seeds(request: &Request<'_>, source: &SourceRequest, store: &dyn Store, answer: &mut SourceAnswer) -> Result<Vec<Seed>> {
     let question = request.question_for(source);
     if store.has_entity_vectors(&source.id)? {
-        let nearest = request.vector_for(&source.id, &question).and_then(|vector| store.nearest_entities(&source.id, &vector, SEEDS_MAX));
+        let nearest =
+            request.entity_vector_for(&source.id, &question).and_then(|vector| store.nearest_entities(&source.id, &vector, SEEDS_MAX));
         match nearest {
             Ok(seeds) if !seeds.is_empty() => return Ok(seeds),
             Ok(_) => {}

@@ -14,7 +14,8 @@ const TEXT: &str = "text";
 /// Asks each source for the nearest vectors and the best texts, and fuses both by reciprocal rank.
 ///
 /// Each leg gives `clamp(2k, 20, 500)` candidates, where k is [`Request::top_k`]. A document gains 1 / (60 + rank), rank from 0, from each list,
-/// vectors first, and is known by its id: the same text under two ids stays two. Equal scores keep the order of first appearance, so that of two
+/// times the list's weight, which is 1 unless the store says otherwise ([`Store::leg_weights`]; a collection says what its
+/// [`crate::options::Schema::leg_weights`] says); vectors come first. It is known by its id: the same text under two ids stays two. Equal scores keep the order of first appearance, so that of two
 /// documents at one rank the nearest vector goes first. A score threshold is not applied: these scores have another scale.
 ///
 /// A leg that fails is reported, and the other one answers alone; when both fail, so does the source.
@@ -63,7 +64,7 @@ fn both(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
             return Ok(answer);
         }
     };
-    answer.ranked = fuse(by_vector, by_text);
+    answer.ranked = fuse(by_vector, by_text, store.leg_weights(&source.id));
     Ok(answer)
 }
 
@@ -72,10 +73,10 @@ fn failed(source: &SourceRequest, leg: &str, error: crate::error::Error) -> Retr
 }
 
 /// One list out of two. A document keeps the copy that was seen first, and every finding.
-fn fuse(by_vector: Vec<Candidate>, by_text: Vec<Candidate>) -> Vec<Ranked> {
+fn fuse(by_vector: Vec<Candidate>, by_text: Vec<Candidate>, weights: (f64, f64)) -> Vec<Ranked> {
     let ids = |list: &'_ [Candidate]| list.iter().map(|c| c.id.clone()).collect::<Vec<String>>();
-    let lists = [ids(&by_vector), ids(&by_text)];
-    let weighted = lists.each_ref().map(|keys| WeightedList { keys, weight: 1.0 });
+    let lists = [(ids(&by_vector), weights.0), (ids(&by_text), weights.1)];
+    let weighted = lists.each_ref().map(|(keys, weight)| WeightedList { keys, weight: *weight });
     let mut legs = [(VECTOR, by_vector), (TEXT, by_text)].map(|(leg, list)| (leg, list.into_iter().map(Some).collect::<Vec<_>>()));
     let of = |fused: Fused<String>| {
         let mut ranked = Ranked { id: fused.key, score: Some(fused.score), kind: Some(ScoreKind::Rrf), findings: Vec::new(), body: None };

@@ -12,7 +12,6 @@
 //! | `request.rs` | [`Request`], [`Retriever`], [`Retrieved`]: what a retriever is asked and answers |
 //! | `classic.rs` `hybrid.rs` `graph_retriever.rs` | the retrievers |
 //! | `registry.rs` | [`Registry`]: retrievers by name |
-//! | `workers.rs` | calls side by side, answers in order |
 //! | `gather.rs` | asking sources side by side, and making passages of their answers |
 //! | `rewrite.rs` | questions that stand alone, and their vectors, once each |
 //! | `ledger.rs` | the budget of tokens |
@@ -45,7 +44,6 @@ mod search;
 mod stage;
 pub mod stages;
 mod store;
-mod workers;
 
 pub use classic::ClassicRetriever;
 pub use collection_store::CollectionStore;

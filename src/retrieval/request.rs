@@ -134,7 +134,7 @@ impl<'a> Request<'a> {
     /// The store of a source.
     ///
     /// # Errors
-    /// `NotFound` when no store has it; `EmbedderMismatch` when its vectors are of another model than the request's embedder.
+    /// `NotFound` when no store has it.
     pub fn store(&self, source: &str) -> Result<&'a Arc<dyn Store>> {
         let store = self.stores.of(source);
         store.ok_or_else(|| Error::NotFound(format!("source {source:?} in any of the stores; nothing was asked of it. Give it a store")))
@@ -162,6 +162,23 @@ impl<'a> Request<'a> {
         if let Some(embedder) = &self.models.embedder {
             let made_by = self.store(source)?.embedder(source);
             refuse_other_embedder(&format!("source {source:?}"), made_by, embedder.as_ref(), "nothing was asked of it")?;
+        }
+        self.vector_of(question)
+    }
+
+    /// The vector of a question for the entities of a source.
+    ///
+    /// # Errors
+    /// As [`Request::vector_of`], and `EmbedderMismatch` when the entities' vectors are of another model.
+    pub fn entity_vector_for(&self, source: &str, question: &str) -> Result<Arc<[f32]>> {
+        if let Some(embedder) = &self.models.embedder {
+            let made_by = self.store(source)?.entity_embedder(source)?;
+            refuse_other_embedder(
+                &format!("the entities of source {source:?}"),
+                made_by.as_deref(),
+                embedder.as_ref(),
+                "they were not compared",
+            )?;
         }
         self.vector_of(question)
     }

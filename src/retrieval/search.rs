@@ -6,7 +6,7 @@ use crate::engine::{Collection, Nearest};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::ids::Seq;
-use crate::options::{Effort, Scorer};
+use crate::options::{Effort, LegWeights, Scorer};
 use crate::ranking::Scored;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -394,7 +394,7 @@ impl Collection {
 
 /// The weight that a search gives, or else the collection's, which is in thousandths.
 fn weight(given: Option<f64>, stored: u32) -> f64 {
-    given.unwrap_or(f64::from(stored) / 1000.0)
+    given.unwrap_or_else(|| LegWeights::factor(stored))
 }
 
 /// A hit before its document is read.

@@ -165,6 +165,21 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Names the model that made the vectors of the source's entities; `None` when that is not known. That of its documents unless a store knows
+    /// better.
+    ///
+    /// # Errors
+    /// Whatever kept the store from answering.
+    fn entity_embedder(&self, source: &str) -> Result<Option<String>> {
+        Ok(self.embedder(source).map(String::from))
+    }
+
+    /// How much its nearest vectors and its best texts count when both are fused: finite, not negative. Alike unless a store knows better.
+    fn leg_weights(&self, source: &str) -> (f64, f64) {
+        let _ = source;
+        (1.0, 1.0)
+    }
+
     /// How the source is asked, where the store keeps that.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::models::{Call, Cancellation, Embedder, ModelError, TextRole};
 use triune::retrieval::extraction::GraphExtraction;
-use triune::retrieval::{CollectionStore, Store};
+use triune::retrieval::{CollectionStore, Dispatcher, Models, Question, RetrievalConfig, SourceEntry, Store, Stores};
 use triune::{Database, Document, Entity, Error, ErrorCode, Options, Relation, Result, Schema, WriteBatch};
 
 fn fresh() -> (SimDirectory, Database) {
@@ -205,6 +205,26 @@ fn names_are_embedded_by_the_embedder_of_the_documents_if_they_have_one() {
     batch.put_entity_vectors("notes", vec![("Radium".into(), letters("radium"))]);
     db.commit(batch).unwrap();
     assert_eq!(db.embed_entities("notes", &Letters("letters-v1"), &Call::default()).unwrap_err().code(), ErrorCode::EmbedderMismatch);
+}
+
+#[test]
+fn a_question_of_another_embedder_is_not_compared_with_names_and_the_walk_starts_at_those_it_names() {
+    let (_disk, db) = fresh();
+    db.put("notes", vec![doc("a", &["Radium"]).text("Of Radium."), doc("b", &["Bees"]).text("Of Bees.")]).unwrap();
+    db.embed_entities("notes", &Letters("letters-v1"), &Call::default()).unwrap();
+    let asked = |embedder: &'static str| {
+        let store = Arc::new(CollectionStore::whole(&db.snapshot(), "notes").unwrap());
+        let models = Models { embedder: Some(Arc::new(Letters(embedder))), ..Models::default() };
+        let config = RetrievalConfig { retriever: "graphrag".into(), ..RetrievalConfig::default() };
+        let question = Question { sources: vec![SourceEntry::with("s", config)], ..Question::new("Who studied Radium?") };
+        Dispatcher::new(Stores::all_in(store), models).ask(&question)
+    };
+    assert!(asked("letters-v1").errors.is_empty());
+    let other = asked("letters-v2");
+    assert_eq!(other.errors.iter().map(|e| e.error.code()).collect::<Vec<_>>(), [ErrorCode::EmbedderMismatch]);
+    let told = other.errors[0].to_string();
+    assert!(told.contains("letters-v1") && told.contains("letters-v2") && told.contains("entities"), "{told}");
+    assert_eq!(other.passages[0].id, "a");
 }
 
 #[test]

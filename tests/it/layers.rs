@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("filter", 0),
     ("ranking", 0),
     ("unicode", 0),
+    ("workers", 0),
     ("format", 10),
     ("io", 20),
     ("wal", 30),

@@ -13,7 +13,7 @@ use crate::graph::key;
 use crate::ids::Seq;
 use crate::models::{Call, Embedder, ModelError, ModelErrorKind, Purpose};
 use crate::options::limits;
-use crate::retrieval::workers::side_by_side;
+use crate::workers::side_by_side;
 use rustc_hash::FxHashSet;
 
 /// A chunk that is to be extracted, as it was when the run began.

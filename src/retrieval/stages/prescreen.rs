@@ -7,7 +7,7 @@ use crate::retrieval::ScreenMaker;
 use crate::retrieval::config::PreScreenConfig;
 use crate::retrieval::passage::Passage;
 use crate::retrieval::stage::{Stage, StageContext};
-use crate::retrieval::workers::side_by_side;
+use crate::workers::side_by_side;
 use std::fmt;
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ const WORSE: f64 = 0.02;
 /// Interrupted, when `stop` was set; whatever reading the vectors or writing the segment gives.
 pub fn write_graph(out: &mut SegmentWriter, vectors: &dyn Vectors, options: &GraphOptions<'_>, progress: &mut dyn FnMut(usize)) -> Result<()> {
     let images = Images::of(options.metric, options.dimension, vectors)?;
-    let sample = Sample::of(&images, options.count, vectors)?;
+    let sample = Sample::of(&images, options.count, vectors, options.threads)?;
     match options.hnsw.quantisation {
         Quantisation::Sq7 => {
             let space = CodeSpace::of_vectors(&images, options.count, vectors)?;

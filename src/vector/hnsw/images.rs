@@ -5,8 +5,9 @@ use crate::format::vector_codes::image_dimension;
 use crate::options::Metric;
 use crate::vector::kernel;
 
-/// Calls a sink with the vectors of a segment in order of their positions, as often as it is asked to: what building reads in several passes.
-pub trait Vectors {
+/// Calls a sink with the vectors of a segment in order of their positions, as often as it is asked to, by several threads at once: what building
+/// reads in several passes.
+pub trait Vectors: Sync {
     /// Every vector, in the same order each time. Stops at the first error of `sink`.
     fn for_each(&self, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()>;
 }

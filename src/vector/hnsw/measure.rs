@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::format::vector_graph::{EF_LADDER, Measured};
 use crate::options::Metric;
 use crate::vector::kernel::{self, walk};
+use crate::workers::side_by_side;
 use std::collections::BTreeMap;
 
 /// Questions whose neighbours are looked for.
@@ -53,9 +54,9 @@ pub struct Sample {
 type Nearest = Vec<(f32, u32)>;
 
 impl Sample {
-    /// Questions from members spread evenly over the vectors, with their true neighbours by a scan of the images.
-    /// O(vectors x sample x dimension).
-    pub fn of(images: &Images, count: u32, vectors: &dyn Vectors) -> Result<Sample> {
+    /// Questions from members spread evenly over the vectors, with their true neighbours by a scan of the images. O(vectors x sample x
+    /// dimension), shared by the threads; the same sample comes about with any number.
+    pub fn of(images: &Images, count: u32, vectors: &dyn Vectors, threads: usize) -> Result<Sample> {
         let size = SAMPLE.min(count as usize / 8);
         let member = |i: usize| (i as u64 * u64::from(count) / (2 * size as u64)) as u32;
         let members: Vec<u32> = (0..2 * size).map(member).collect();
@@ -67,7 +68,7 @@ impl Sample {
         })?;
         let (asked, moved): (Vec<_>, Vec<_>) = rows.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).unzip();
         let skipped: Vec<u32> = members.iter().skip(1).step_by(2).copied().collect();
-        let targets = nearest_to(images, vectors, &moved, 1, |i, point| skipped[i] == point)?;
+        let targets = nearest_to(images, vectors, &moved, 1, threads, |i, point| skipped[i] == point)?;
         let mut to = vec![Vec::new(); size];
         let wanted: BTreeMap<u32, Vec<usize>> = targets.iter().enumerate().fold(BTreeMap::new(), |mut all, (i, target)| {
             target.iter().for_each(|&point| all.entry(point).or_insert_with(Vec::new).push(i));
@@ -77,7 +78,7 @@ impl Sample {
             wanted.get(&point).into_iter().flatten().for_each(|&i| to[i] = image.to_vec());
         })?;
         let questions: Vec<Vec<f32>> = asked.iter().zip(&moved).zip(&to).map(|((a, b), to)| question(images, a, b, to)).collect();
-        let nearest = nearest_to(images, vectors, &questions, NEAREST, |_, _| false)?;
+        let nearest = nearest_to(images, vectors, &questions, NEAREST, threads, |_, _| false)?;
         Ok(Sample { questions, nearest })
     }
 
@@ -115,8 +116,26 @@ fn scan(images: &Images, vectors: &dyn Vectors, mut sink: impl FnMut(u32, &[f32]
     })
 }
 
-/// Of each question the nearest points, but for those that `skip` says.
+/// Of each question the nearest points, but for those that `skip` says. Each thread answers some of the questions.
 fn nearest_to(
+    images: &Images,
+    vectors: &dyn Vectors,
+    questions: &[Vec<f32>],
+    most: usize,
+    threads: usize,
+    skip: impl Fn(usize, u32) -> bool + Sync,
+) -> Result<Vec<Vec<u32>>> {
+    let share = questions.len().div_ceil(threads.max(1)).max(1);
+    let parts: Vec<&[Vec<f32>]> = questions.chunks(share).collect();
+    let answers = side_by_side(parts.len(), threads, |part| {
+        nearest_of(images, vectors, parts[part], most, |i, point| skip(part * share + i, point))
+    });
+    let answers: Vec<_> = answers.into_iter().collect::<Result<_>>()?;
+    Ok(answers.concat())
+}
+
+/// Of each of these questions the nearest points, by one pass over the vectors.
+fn nearest_of(
     images: &Images,
     vectors: &dyn Vectors,
     questions: &[Vec<f32>],
@@ -129,9 +148,7 @@ fn nearest_to(
     let mut distances = vec![0f32; questions.len()];
     let mut nearest: Vec<Nearest> = vec![Vec::with_capacity(most + 1); questions.len()];
     scan(images, vectors, |point, image| {
-        if !all.is_empty() {
-            walk::negative_dots(image, &rows, &all, &mut distances);
-        }
+        walk::negative_dots(image, &rows, &all, &mut distances);
         let length: f32 = image.iter().map(|c| c * c).sum();
         for (i, (&dot, nearest)) in distances.iter().zip(&mut nearest).enumerate() {
             let distance = if images.metric() == Metric::L2 { 2.0 * dot + length + lengths[i] } else { dot };

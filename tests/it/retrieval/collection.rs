@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use triune::io::SimDirectory;
+use triune::models::{Call, Embedder, TextRole};
 use triune::retrieval::{CollectionStore, Dispatcher, Models, Question, RetrievalConfig, ScoreKind, Seed, SourceEntry, Store, Stores};
-use triune::{Database, Document, Effort, Entity, ErrorCode, Filter, Metadata, Metric, Options, Relation, Schema, Scorer};
+use triune::{Database, Document, Effort, Entity, ErrorCode, Filter, LegWeights, Metadata, Metric, Options, Relation, Schema, Scorer};
 
 const SOURCES: [&str; 3] = ["x", "y", "z"];
 
@@ -199,4 +200,27 @@ fn a_question_travels_from_documents_to_citations() {
         ]
     );
     assert!(answer.errors.is_empty());
+}
+
+#[test]
+fn the_hybrid_retriever_weighs_its_legs_as_the_schema_says() {
+    let weighed = |leg_weights: LegWeights| {
+        let db = Database::create_with(Arc::new(SimDirectory::new()), Options::default()).unwrap();
+        db.create_collection("main", Schema { leg_weights, ..Schema::default() }).unwrap();
+        // By its vector "a" is nearest to a question of eight characters, by its words "b" fits.
+        let near = super::Lengths::default().embed_one(&Call::default(), "eight ch", TextRole::Query).unwrap();
+        let far: Vec<f32> = near.iter().rev().map(|x| -x).collect();
+        let documents = vec![Document::new("a").text("none").vector(near), Document::new("b").text("eight chairs").vector(far)];
+        db.put("main", documents).unwrap();
+        let store = Arc::new(CollectionStore::whole(&db.snapshot(), "main").unwrap());
+        let models = Models { embedder: Some(Arc::new(super::Lengths::default())), ..Models::default() };
+        let config = RetrievalConfig { retriever: "hybrid".into(), ..RetrievalConfig::default() };
+        let question = Question { sources: vec![SourceEntry::with("s", config)], ..Question::new("eight ch") };
+        let answer = Dispatcher::new(Stores::all_in(store), models).ask(&question);
+        answer.passages.iter().map(|p| (p.id.clone(), p.score.unwrap())).collect::<Vec<_>>()
+    };
+    let of = |vector, text| weighed(LegWeights { vector, text, ..LegWeights::default() });
+    assert_eq!(of(1000, 1000), [("b".into(), 1.0 / 61.0 + 1.0 / 60.0), ("a".into(), 1.0 / 60.0)]);
+    assert_eq!(of(1000, 0), [("a".into(), 1.0 / 60.0), ("b".into(), 1.0 / 61.0)]);
+    assert_eq!(of(200, 1000), [("b".into(), 1.0 / 61.0 * 0.2 + 1.0 / 60.0), ("a".into(), 1.0 / 60.0 * 0.2)]);
 }

@@ -43,6 +43,9 @@ impl Waiting {
 
 #[derive(Serialize)]
 struct Numbers {
+    /// What made the vectors, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedder: Option<String>,
     documents: u64,
     sources: u64,
     vectors: u64,
@@ -134,8 +137,10 @@ fn audit(collection: &Collection, n: u64) -> Outcome<Recall> {
 }
 
 impl Numbers {
-    fn of(stats: &CollectionStats, cooccurrences: Option<u64>, bytes: &VectorBytes, recall: Option<Recall>) -> Numbers {
-        Numbers {
+    fn of(collection: &Collection, cooccurrences: Option<u64>, recall: Option<Recall>) -> Outcome<Numbers> {
+        let stats: CollectionStats = collection.stats()?;
+        Ok(Numbers {
+            embedder: collection.schema().embedder.clone(),
             documents: stats.documents,
             sources: stats.sources,
             vectors: stats.vectors,
@@ -146,9 +151,9 @@ impl Numbers {
             relations: stats.relations,
             segments: stats.segments,
             cooccurrences,
-            vector_bytes: Bytes::of(bytes),
+            vector_bytes: Bytes::of(&collection.vector_bytes()?),
             recall,
-        }
+        })
     }
 }
 
@@ -162,8 +167,7 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
         let collection = super::collection(&snapshot, &target)?;
         let cooccurrences = if args.full { Some(collection.cooccurrences()?) } else { None };
         let recall = args.recall.map(|n| audit(&collection, n)).transpose()?;
-        let numbers = Numbers::of(&collection.stats()?, cooccurrences, &collection.vector_bytes()?, recall);
-        collections.insert(name, numbers);
+        collections.insert(name, Numbers::of(&collection, cooccurrences, recall)?);
     }
     let health = if args.full { Some(Waiting::of(&database.health()?)) } else { None };
     let report = Report { collections, bytes: database.bytes_on_disk()?, generation: snapshot.generation().0, health };
@@ -189,6 +193,9 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
                 b.codes,
                 Counted(b.graphs, "vector graph")
             ))?;
+        }
+        if let Some(embedder) = &n.embedder {
+            out.line(format_args!("{name}: vectors by the embedder {embedder}"))?;
         }
         if let Some(recall) = &n.recall {
             out.line(format_args!("{name}: {}", recall.line()))?;

@@ -58,6 +58,10 @@ fn the_fingerprint_and_the_weights_are_stored() {
     assert!(embedder.as_str().is_some_and(|e| e.starts_with("triune-static-256-v1-")), "{embedder}");
     let dump = db.run("dump", &[]).ok().stdout;
     assert!(dump.contains("\"leg_weights\":"), "{dump}");
+    let stats = &db.run("stats", &["--json"]).ok().objects()[0];
+    assert_eq!(stats["collections"]["main"]["embedder"], embedder, "{stats}");
+    let told = db.run("stats", &[]).ok().stdout;
+    assert!(told.contains("vectors by the embedder triune-static-256-v1-"), "{told}");
     // The vectors are there, of unit length.
     let document = &db.run("get", &["heart.txt#0", "--vectors"]).ok().objects()[0];
     let vector: Vec<f64> = serde_json::from_value(document["vector"].clone()).expect("a vector");

@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints what it measured")]
 
 mod bare;
+mod building;
 mod curve;
 mod filters;
 mod million;
@@ -19,7 +20,7 @@ use clap::Parser;
 use curve::{Curve, Side};
 use ours::Ours;
 use peers::Peer;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use triune_benches::Failure;
 use triune_benches::neighbours::Neighbours;
 
@@ -49,9 +50,15 @@ struct Arguments {
     /// Used by the program itself: open this database, ask once, say when.
     #[arg(long, hide = true)]
     once: Option<PathBuf>,
-    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`, `million`.
+    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`, `building`, `million`.
     #[arg(long, value_delimiter = ',', default_value = "peers,load,dead,bare,pinned,filters")]
     parts: Vec<String>,
+}
+
+impl Arguments {
+    fn wants(&self, part: &str) -> bool {
+        self.parts.iter().any(|p| p == part)
+    }
 }
 
 fn main() -> Result<(), Failure> {
@@ -64,28 +71,48 @@ fn main() -> Result<(), Failure> {
     let folder = a.keep.clone().unwrap_or_else(|| scratch.path().to_path_buf());
     std::fs::create_dir_all(&folder)?;
     println!("{} vectors of {} components, {} queries", data.points(), data.dimension, data.queries.len());
-    let wants = |part: &str| a.parts.iter().any(|p| p == part);
+    let wants = |part: &str| a.wants(part);
+    if ["peers", "load", "dead", "bare", "pinned"].into_iter().any(wants) {
+        curves(&a, &data, &folder)?;
+    }
+    if wants("filters") {
+        filters::measure(&data, &folder.join("filters.triune"))?;
+    }
+    if let Some(python) = a.python.as_ref().filter(|_| wants("building")) {
+        for &m in &a.ms {
+            let peer = || Peer::start(python, &a.peers, &a.data, "hnswlib", m, a.efc, None);
+            building::measure(&data, scratch.path(), (m, a.efc), a.rounds, &peer)?;
+        }
+    }
+    if wants("million") {
+        million::measure(&data, &folder.join("million.triune"))?;
+    }
+    Ok(())
+}
+
+/// Recall against queries a second, of all that was asked for.
+fn curves(a: &Arguments, data: &Neighbours, folder: &Path) -> Result<(), Failure> {
     let mut sides: Vec<Box<dyn Side + '_>> = Vec::new();
     for &m in &a.ms {
         let path = folder.join(format!("m{m}.triune"));
-        if wants("load") {
-            sides.push(Box::new(Ours::loaded(&data, &folder.join(format!("m{m}-loaded.triune")), m, a.efc)?));
-            sides.push(Box::new(Ours::settled(&data, &folder.join(format!("m{m}-settled.triune")), m, a.efc)?));
+        if a.wants("load") {
+            sides.push(Box::new(Ours::loaded(data, &folder.join(format!("m{m}-loaded.triune")), m, a.efc)?));
+            sides.push(Box::new(Ours::settled(data, &folder.join(format!("m{m}-settled.triune")), m, a.efc)?));
         }
-        sides.push(Box::new(Ours::compacted(&data, &path, m, a.efc)?));
-        if wants("pinned") {
-            sides.push(Box::new(Ours::pinned(&data, &path, m)?));
+        sides.push(Box::new(Ours::compacted(data, &path, m, a.efc)?));
+        if a.wants("pinned") {
+            sides.push(Box::new(Ours::pinned(data, &path, m)?));
         }
-        if wants("dead") {
-            sides.push(Box::new(Ours::with_dead(&data, &path, m)?));
+        if a.wants("dead") {
+            sides.push(Box::new(Ours::with_dead(data, &path, m)?));
         }
     }
-    if wants("bare") {
+    if a.wants("bare") {
         for &m in &a.ms {
-            sides.push(Box::new(bare::Bare::build(&data, usize::from(m), a.efc as usize)));
+            sides.push(Box::new(bare::Bare::build(data, usize::from(m), a.efc as usize)));
         }
     }
-    if let Some(python) = a.python.as_ref().filter(|_| wants("peers")) {
+    if let Some(python) = a.python.as_ref().filter(|_| a.wants("peers")) {
         for engine in &a.engines {
             for &m in &a.ms {
                 let keep = a.keep.as_ref().map(|keep| keep.join(format!("{engine}-m{m}.index")));
@@ -95,12 +122,5 @@ fn main() -> Result<(), Failure> {
     }
     let curves = curve::measure(&mut sides, a.rounds)?;
     Curve::print(&curves);
-    drop(sides);
-    if wants("filters") {
-        filters::measure(&data, &folder.join("filters.triune"))?;
-    }
-    if wants("million") {
-        million::measure(&data, &folder.join("million.triune"))?;
-    }
     Ok(())
 }

@@ -59,6 +59,11 @@ impl<'a> Ours<'a> {
         Ours::open(data, path, "compacted", m, remark, IoMode::Mmap)
     }
 
+    /// What a builder made.
+    pub(crate) fn built(data: &'a Neighbours, path: &Path, m: u16) -> Result<Ours<'a>, Failure> {
+        Ours::open(data, path, "built", m, String::new(), IoMode::Mmap)
+    }
+
     /// The same database, links and codes in memory of their own.
     pub(crate) fn pinned(data: &'a Neighbours, path: &Path, m: u16) -> Result<Ours<'a>, Failure> {
         Ours::open(data, path, "pinned", m, String::new(), IoMode::Pinned)

@@ -4,6 +4,7 @@ use crate::curve::Side;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 use triune_benches::Failure;
 
 pub(crate) struct Peer {
@@ -13,6 +14,8 @@ pub(crate) struct Peer {
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
     remark: String,
+    /// How long building took, by its own clock: now, or when its index was kept.
+    built: Duration,
     /// Microseconds of a call into an index of a single vector: what Python costs.
     overhead: f64,
 }
@@ -34,10 +37,12 @@ impl Peer {
         });
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (questions, answers) = (child.stdin.take().ok_or("no stdin")?, child.stdout.take().ok_or("no stdout")?);
+        let answers = BufReader::new(answers);
         let mut peer =
-            Peer { engine: engine.into(), m, child, questions, answers: BufReader::new(answers), remark: String::new(), overhead: 0.0 };
+            Peer { engine: engine.into(), m, child, questions, answers, remark: String::new(), built: Duration::ZERO, overhead: 0.0 };
         let built = peer.line()?;
         let (wall, cpu) = (built["build_s"].as_f64().unwrap_or(f64::NAN), built["cpu_s"].as_f64().unwrap_or(f64::NAN));
+        peer.built = Duration::try_from_secs_f64(wall)?;
         let mut calls = Vec::new();
         for _ in 0..3 {
             calls.push(peer.ask(0)?.1);
@@ -46,6 +51,10 @@ impl Peer {
         peer.overhead = calls[1];
         peer.remark = format!("built in {wall:.1} s ({cpu:.0} s of processor), {:.1} us a call taken off", peer.overhead);
         Ok(peer)
+    }
+
+    pub(crate) fn built(&self) -> Duration {
+        self.built
     }
 
     fn ask(&mut self, ef: usize) -> Result<(f64, f64), Failure> {
