@@ -9,16 +9,20 @@ use std::time::Instant;
 /// How long a wish to stop may go unseen.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// Time without a limit: longer ones could not be added to the time of day.
+#[cfg(feature = "http")]
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Waits for `time`, between two tries of a server.
 ///
 /// # Errors
 /// `Cancelled` or `TimedOut`, as soon as it is so.
 #[cfg(feature = "http")]
 pub(super) fn rest(call: &Call<'_>, time: Duration) -> Result<(), ModelError> {
-    let end = Instant::now() + time;
+    let begun = Instant::now();
     loop {
         call.check()?;
-        let left = end.saturating_duration_since(Instant::now());
+        let left = time.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return Ok(());
         }

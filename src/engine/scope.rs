@@ -57,6 +57,11 @@ impl Collection {
 }
 
 impl SourceView {
+    /// Its documents.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.as_ref().map_or_else(|| self.collection.count(), |rows| rows.iter().map(RoaringBitmap::len).sum())
+    }
+
     fn admitted(&self) -> Admitted<'_> {
         self.rows.as_deref()
     }
@@ -82,6 +87,21 @@ impl SourceView {
         let Some((part, row)) = parts.find(id)? else { return Ok(None) };
         let document = parts.parts[part].document(row, false)?;
         Ok((self.source.is_none() || document.source == self.source).then_some(document))
+    }
+
+    /// The same of a document that was found in this row of this part; a place that does not hold it is as good as none.
+    pub(crate) fn get_at(&self, id: &str, part: usize, row: u32) -> Result<Option<StoredDocument>> {
+        let parts = &self.collection.parts;
+        let there = parts.parts.get(part).filter(|part| row < part.row_count());
+        if let Some(part) = there
+            && part.visible(row, parts.lsn)?
+        {
+            let document = part.document(row, false)?;
+            if *document.id == *id && (self.source.is_none() || document.source == self.source) {
+                return Ok(Some(document));
+            }
+        }
+        self.get(id)
     }
 
     /// Whether its documents mention an entity. As a rule O(1), at worst O(its documents), once.

@@ -68,11 +68,16 @@ impl ModelError {
 
     /// Somebody wished to stop.
     pub fn cancelled(purpose: &Purpose) -> ModelError {
-        ModelError::new(ModelErrorKind::Cancelled, format!("{purpose} was cancelled"))
+        ModelError::new(ModelErrorKind::Cancelled, format!("{} was cancelled", named(purpose)))
     }
 
     /// The deadline is past.
     pub fn timed_out(purpose: &Purpose) -> ModelError {
-        ModelError::new(ModelErrorKind::TimedOut, format!("{purpose} had no answer before its deadline"))
+        ModelError::new(ModelErrorKind::TimedOut, format!("{} had no answer before its deadline", named(purpose)))
     }
+}
+
+/// What a person calls it: a request that asks no model has no purpose of its own.
+fn named(purpose: &Purpose) -> &str {
+    if *purpose == Purpose::OTHER { "the request" } else { purpose.as_str() }
 }

@@ -46,7 +46,7 @@ pub(super) fn nearest(request: &Request<'_>, source: &SourceRequest, store: &dyn
 
 /// A candidate as one leg found it.
 fn ranked(rank: usize, candidate: Candidate, leg: &'static str, kind: ScoreKind) -> Ranked {
-    let Candidate { id, score, body } = candidate;
+    let Candidate { id, score, body, place } = candidate;
     let findings = vec![Finding { leg, rank, score: score.unwrap_or_default() }];
-    Ranked { id, score, kind: Some(kind), findings, body }
+    Ranked { id, score, kind: Some(kind), findings, body, place }
 }

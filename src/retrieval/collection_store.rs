@@ -7,7 +7,7 @@ use crate::document::StoredDocument;
 use crate::engine::scope::{NamedSubgraph, SourceView};
 use crate::engine::{Collection, Snapshot};
 use crate::error::Result;
-use crate::options::{Effort, LegWeights, Scorer};
+use crate::options::{Effort, LegWeights, Metric, Scorer};
 use crate::ranking::Scored;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -102,8 +102,16 @@ impl CollectionStore {
     }
 
     fn candidates(&self, hits: &[Scored]) -> Result<Vec<Candidate>> {
-        hits.iter().map(|hit| Ok(Candidate { id: self.collection.id_of(hit)?, score: Some(hit.score), body: None })).collect()
+        let candidate = |hit: &Scored| {
+            let (id, place) = (self.collection.id_of(hit)?, Some(u64::from(hit.address.part) << 32 | u64::from(hit.address.row)));
+            Ok(Candidate { id, score: Some(hit.score), body: None, place })
+        };
+        hits.iter().map(candidate).collect()
     }
+}
+
+fn body(document: StoredDocument) -> Body {
+    Body { text: document.text.into(), metadata: document.metadata }
 }
 
 impl Store for CollectionStore {
@@ -113,6 +121,10 @@ impl Store for CollectionStore {
 
     fn dense(&self, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
         let mut hits = self.view(source)?.nearest(vector, k, self.effort)?;
+        // Without a direction it is as near to one as to the other.
+        if self.collection.schema().metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0) {
+            return Ok(Vec::new());
+        }
         if let Some(threshold) = threshold {
             hits.retain(|hit| hit.score >= threshold);
         }
@@ -126,8 +138,20 @@ impl Store for CollectionStore {
 
     fn documents(&self, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>> {
         let view = self.view(source)?;
-        let body = |document: StoredDocument| Body { text: document.text.into(), metadata: document.metadata };
         ids.iter().map(|id| Ok(view.get(id)?.map(body))).collect()
+    }
+
+    fn bodies(&self, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
+        let view = self.view(source)?;
+        let document = |(id, place): &(&str, Option<u64>)| match place {
+            Some(place) => view.get_at(id, (place >> 32) as usize, *place as u32),
+            None => view.get(id),
+        };
+        wanted.iter().map(|wanted| Ok(document(wanted)?.map(body))).collect()
+    }
+
+    fn count(&self, source: &str) -> Result<Option<u64>> {
+        Ok(Some(self.view(source)?.count()))
     }
 
     fn entity_counts(&self, sources: &[&str]) -> Result<Vec<u64>> {

@@ -25,6 +25,8 @@ pub(crate) struct Ranked {
     pub(crate) kind: Option<ScoreKind>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) body: Option<Body>,
+    /// Where its store has it.
+    pub(crate) place: Option<u64>,
 }
 
 /// What one leg said of a document: a provenance without the names that all of a source share.
@@ -81,6 +83,12 @@ pub(crate) fn take(
     let taken = answer.and_then(|mut answer| {
         out.notes.append(&mut answer.notes);
         out.errors.append(&mut answer.errors);
+        if answer.ranked.is_empty() && answer.errors.is_empty() {
+            let store = request.store(&source.id)?;
+            if store.count(&source.id)? == Some(0) {
+                out.notes.push(format!("source {:?} holds no document", source.id));
+            }
+        }
         // What is screened afterwards is counted afterwards.
         let counted = !(request.counts_screened_later && source.config.prescreen.is_some());
         let (wanted, mut taken) = (request.top_k(source), 0);
@@ -113,16 +121,22 @@ fn load(store: &dyn Store, source: &str, ranked: &mut [Ranked], count: usize) ->
     if missing.is_empty() {
         return Ok(());
     }
-    let ids: Vec<&str> = missing.iter().map(|i| ranked[*i].id.as_str()).collect();
-    let bodies = store.documents(source, &ids)?;
-    if bodies.len() != missing.len() {
-        let (given, asked) = (bodies.len(), missing.len());
+    let wanted: Vec<(&str, Option<u64>)> = missing.iter().map(|i| (ranked[*i].id.as_str(), ranked[*i].place)).collect();
+    let bodies = bodies(store, source, &wanted)?;
+    missing.into_iter().zip(bodies).for_each(|(i, body)| ranked[i].body = body);
+    Ok(())
+}
+
+/// The documents of these ids, one for each: of a store that gives another number nobody can tell which it means.
+pub(crate) fn bodies(store: &dyn Store, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
+    let bodies = store.bodies(source, wanted)?;
+    if bodies.len() != wanted.len() {
+        let (given, asked) = (bodies.len(), wanted.len());
         return Err(Error::InvalidArgument(format!(
             "the store of source {source:?} gave {given} documents for {asked} ids; one for each, if only `None`, is the contract"
         )));
     }
-    missing.into_iter().zip(bodies).for_each(|(i, body)| ranked[i].body = body);
-    Ok(())
+    Ok(bodies)
 }
 
 /// A passage with its labels; nothing of a document that is gone.

@@ -2,11 +2,11 @@
 //! gives nothing.
 
 use super::classic::nearest;
-use super::gather::{Finding, Ranked, SourceAnswer, WORKERS_MAX, take};
+use super::gather::{Finding, Ranked, SourceAnswer, WORKERS_MAX, bodies, take};
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{EntityGraph, Seed, Store};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::key;
 use crate::graph::ppr::{Adjacency, personalized_pagerank};
 use crate::graph::walk::ALPHA;
@@ -140,6 +140,12 @@ fn have_graphs(request: &Request<'_>, sources: &[&SourceRequest], retrieved: &mu
     for (store, of_store) in by_store {
         let ids: Vec<&str> = of_store.iter().map(|i| sources[*i].id.as_str()).collect();
         match store.have_graphs(&ids) {
+            Ok(found) if found.len() != ids.len() => {
+                let what =
+                    format!("the store says of {} sources whether they have graphs, and {} were asked about", found.len(), ids.len());
+                let error = Error::InvalidArgument(format!("{what}; the vectors of these were asked instead"));
+                retrieved.errors.push(RetrievalError::of_source(ids[0], "counting entities", error));
+            }
             Ok(found) => of_store.iter().zip(found).for_each(|(i, found)| have[*i] = found),
             Err(e) => {
                 let error = e.noting(&format!("the vectors of {} sources were asked instead", ids.len()));
@@ -162,13 +168,13 @@ fn walk(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
     let k = request.top_k(source);
     let best = best(&graph, &seeds, k.saturating_mul(2).max(k.saturating_add(5)));
     request.call.check()?;
-    let ids: Vec<&str> = best.iter().map(|(id, _)| *id).collect();
-    let bodies = store.documents(&source.id, &ids)?;
+    let wanted: Vec<(&str, Option<u64>)> = best.iter().map(|(id, _)| (*id, None)).collect();
+    let bodies = bodies(store, &source.id, &wanted)?;
     for ((id, score), body) in best.iter().zip(bodies) {
         let Some(body) = body.filter(|body| !body.text.is_empty()) else { continue };
         let finding = Finding { leg: GRAPH, rank: answer.ranked.len(), score: *score };
         let (id, score, kind) = ((*id).to_string(), Some(*score), Some(ScoreKind::Graph));
-        answer.ranked.push(Ranked { id, score, kind, findings: vec![finding], body: Some(body) });
+        answer.ranked.push(Ranked { id, score, kind, findings: vec![finding], body: Some(body), place: None });
     }
     Ok(answer)
 }

@@ -6,7 +6,7 @@ use super::gather::{Finding, Ranked, SourceAnswer, ask_all, candidates};
 use super::passage::ScoreKind;
 use super::request::{Request, RetrievalError, Retrieved, Retriever, SourceRequest};
 use super::store::{Candidate, Store};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The name of the text leg in provenances.
 const TEXT: &str = "text";
@@ -44,9 +44,8 @@ fn both(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
         request.call.check()?;
         store.dense(&source.id, &vector, k, None)
     });
-    // A request that is of no use any more is not asked for its other half.
-    request.call.check()?;
-    let by_text = store.keyword(&source.id, &question, k);
+    // A request that is of no use any more is not asked for its other half; what the first one found is given.
+    let by_text = request.call.check().map_err(Error::from).and_then(|()| store.keyword(&source.id, &question, k));
     let mut answer = SourceAnswer::default();
     let (by_vector, by_text) = match (by_vector, by_text) {
         (Ok(by_vector), Ok(by_text)) => (by_vector, by_text),
@@ -68,7 +67,7 @@ fn both(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
     Ok(answer)
 }
 
-fn failed(source: &SourceRequest, leg: &str, error: crate::error::Error) -> RetrievalError {
+fn failed(source: &SourceRequest, leg: &str, error: Error) -> RetrievalError {
     RetrievalError::of_source(&source.id, format!("hybrid, {leg} leg"), error)
 }
 
@@ -79,11 +78,13 @@ fn fuse(by_vector: Vec<Candidate>, by_text: Vec<Candidate>, weights: (f64, f64))
     let weighted = lists.each_ref().map(|(keys, weight)| WeightedList { keys, weight: *weight });
     let mut legs = [(VECTOR, by_vector), (TEXT, by_text)].map(|(leg, list)| (leg, list.into_iter().map(Some).collect::<Vec<_>>()));
     let of = |fused: Fused<String>| {
-        let mut ranked = Ranked { id: fused.key, score: Some(fused.score), kind: Some(ScoreKind::Rrf), findings: Vec::new(), body: None };
+        let mut ranked =
+            Ranked { id: fused.key, score: Some(fused.score), kind: Some(ScoreKind::Rrf), findings: Vec::new(), body: None, place: None };
         for ((leg, list), rank) in legs.iter_mut().zip(fused.ranks) {
             let Some((rank, candidate)) = rank.and_then(|rank| Some((rank, list.get_mut(rank)?.take()?))) else { continue };
             ranked.findings.push(Finding { leg, rank, score: candidate.score.unwrap_or_default() });
             ranked.body = ranked.body.take().or(candidate.body);
+            ranked.place = ranked.place.or(candidate.place);
         }
         ranked
     };

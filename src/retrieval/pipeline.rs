@@ -9,7 +9,7 @@ use crate::engine::Collection;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::models::{Call, Embedder, Purpose, Reranker, TextRole};
-use crate::options::{Effort, Scorer};
+use crate::options::{Effort, Metric, Scorer};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -192,15 +192,21 @@ impl Pipeline {
     pub fn ask(&self, collection: &Collection, question: &PipelineQuestion<'_>) -> PipelineAnswer {
         let (mut found, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         let vector = match self.vector(collection, question) {
-            Ok(vector) => vector,
+            Ok(Some(vector)) if collection.schema().metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0) => {
+                notes.push("the vector of the question is zero and near to nothing: taking part: text, graph".to_string());
+                None
+            }
+            Ok(Some(vector)) => Some(vector),
+            Ok(None) => {
+                notes
+                    .push("neither a query vector nor an embedder: the vector retriever is left out; taking part: text, graph".to_string());
+                None
+            }
             Err(e) => {
                 errors.push(RetrievalError::of_step("vector", e));
                 None
             }
         };
-        if vector.is_none() && errors.is_empty() {
-            notes.push("neither a query vector nor an embedder: the vector retriever is left out; taking part: text, graph".to_string());
-        }
         let mut candidates = Vec::new();
         for (name, mode) in LEGS {
             let leg = match (mode, &vector) {
@@ -271,7 +277,7 @@ impl Pipeline {
         let Some(reranker) = &self.reranker else { return passages };
         let stage = RerankStage::new(reranker.clone()).top(self.top);
         let report = StageReport::default();
-        let context = StageContext { query: question.text, call: question.call.clone(), report: &report };
+        let context = StageContext { query: question.text, asked: question.text, call: question.call.clone(), report: &report };
         let passages = stage.ordered(&context, passages);
         let (_, failed) = report.into_parts();
         errors.extend(failed.into_iter().map(|e| RetrievalError::of_step(stage.name(), e)));
@@ -283,14 +289,16 @@ fn graph_share(k: usize) -> usize {
     (k / 2).max(GRAPH_K_MIN)
 }
 
-fn passage(source_id: &str, retriever: &str, kind: ScoreKind, hit: Hit) -> Passage {
+/// A hit, of its document's source; the collection, which was asked, stands for one that has none.
+fn passage(collection: &str, retriever: &str, kind: ScoreKind, hit: Hit) -> Passage {
     let finding =
-        Provenance { retriever: retriever.into(), source: source_id.into(), id: hit.id.clone(), rank: hit.rank, score: hit.score };
+        Provenance { retriever: retriever.into(), source: collection.into(), id: hit.id.clone(), rank: hit.rank, score: hit.score };
+    let source = hit.source.as_deref().unwrap_or(collection);
     Passage {
         score: Some(hit.score),
         score_kind: Some(kind),
         provenance: vec![finding],
-        ..Passage::labelled(source_id, hit.id, hit.text, hit.metadata)
+        ..Passage::labelled(source, hit.id, hit.text, hit.metadata)
     }
 }
 

@@ -46,6 +46,11 @@ impl Questions {
         self.rewritten.get_or_init(|| self.rewrite(request, model.as_ref())).clone()
     }
 
+    /// The question that stands without the history, when some source had it made: the question as it stands where that failed.
+    pub(super) fn rewritten(&self) -> Option<Arc<str>> {
+        self.rewritten.get().cloned()
+    }
+
     /// Asks the model; without a usable answer the question stays as it is.
     fn rewrite(&self, request: &Request<'_>, model: &dyn LanguageModel) -> Arc<str> {
         let call = request.call.with_purpose(Purpose::CONDENSE);
@@ -93,7 +98,8 @@ fn embed(request: &Request<'_>, question: &str) -> Embedded {
 /// The conversation, fenced: who wrote which line is not to be imitated by a line of somebody else's.
 fn conversation(history: &[Turn], question: &str) -> String {
     let mut text = String::new();
-    let plain = |line: &str| line.replace("<<<", "<\u{200b}<<").replace(">>>", ">\u{200b}>>");
+    // However many stand in a row, no three are left together.
+    let plain = |line: &str| line.replace("<<", "<\u{200b}<").replace(">>", ">\u{200b}>");
     for turn in history {
         let _ = write!(text, "<<<question\n{}\n>>>\n<<<answer\n{}\n>>>\n", plain(&turn.question), plain(&turn.answer));
     }

@@ -8,8 +8,11 @@ use parking_lot::Mutex;
 /// What a stage is told beside the passages.
 #[derive(Debug)]
 pub struct StageContext<'a> {
-    /// The question as it was asked, never a rewritten one.
+    /// The question that passages are judged by: as it was rewritten to stand without the history, where a source had that done, else as it was
+    /// asked.
     pub query: &'a str,
+    /// The question as it was asked.
+    pub asked: &'a str,
     /// On whose behalf and until when; a stage that asks a model gives it a purpose of its own with [`Call::with_purpose`].
     pub call: Call<'a>,
     /// What the stage wants said beside its answer.

@@ -10,14 +10,16 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A document that a store found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Candidate {
     /// Its id, unique in the source.
     pub id: String,
     /// Its score; greater is better. Absent where the store gives none.
     pub score: Option<f64>,
-    /// Its text and metadata, where the store has them at hand; else [`Store::documents`] is asked for those that are needed.
+    /// Its text and metadata, where the store has them at hand; else [`Store::bodies`] is asked for those that are needed.
     pub body: Option<Body>,
+    /// Where the store has it, in whatever way the store counts: handed back to [`Store::bodies`], so that it need not be looked up again.
+    pub place: Option<u64>,
 }
 
 /// What a document says.
@@ -74,7 +76,7 @@ pub struct EntityNode {
 ///     }
 ///     fn dense(&self, _: &str, _: &[f32], k: usize, _: Option<f64>) -> triune::Result<Vec<Candidate>> {
 ///         let body = Some(Body { text: self.0.clone(), metadata: None });
-///         Ok(vec![Candidate { id: "page".into(), score: None, body }].into_iter().take(k).collect())
+///         Ok(vec![Candidate { id: "page".into(), body, ..Candidate::default() }].into_iter().take(k).collect())
 ///     }
 ///     fn documents(&self, _: &str, ids: &[&str]) -> triune::Result<Vec<Option<Body>>> {
 ///         Ok(ids.iter().map(|id| (*id == "page").then(|| Body { text: self.0.clone(), metadata: None })).collect())
@@ -106,6 +108,25 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Whatever kept the store from answering.
     fn documents(&self, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>>;
+
+    /// The documents of candidates: ids with the places that this store gave them, in their order. As [`Store::documents`] of the ids, unless the
+    /// store has a shorter way to a place; whether the document there is the one is for it to see.
+    ///
+    /// # Errors
+    /// As [`Store::documents`].
+    fn bodies(&self, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
+        let ids: Vec<&str> = wanted.iter().map(|(id, _)| *id).collect();
+        self.documents(source, &ids)
+    }
+
+    /// How many documents the source has; `None` where the store does not know. What has none is told from what does not answer a question.
+    ///
+    /// # Errors
+    /// Whatever kept the store from counting.
+    fn count(&self, source: &str) -> Result<Option<u64>> {
+        let _ = source;
+        Ok(None)
+    }
 
     /// How many entities each of these sources has: 0 for one without a graph. A store without graphs has none.
     ///

@@ -139,7 +139,7 @@ fn a_call_ends_with_its_deadline_whatever_a_try_may_take() {
         let server = Server::always(step);
         let call = Call { deadline: Some(Instant::now() + Duration::from_millis(300)), ..Call::default() };
         let error = ask(HttpOptions { try_timeout: HOUR, ..server.options() }, &call).unwrap_err();
-        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::TimedOut, "other had no answer before its deadline"));
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::TimedOut, "the request had no answer before its deadline"));
         assert_eq!(server.seen().len(), 1);
         let late = Call { deadline: Some(Instant::now()), ..Call::default() };
         assert_eq!(ask(server.options(), &late).unwrap_err().kind, ModelErrorKind::TimedOut);

@@ -62,6 +62,24 @@ fn the_graph_gives_half_of_what_the_others_give_and_three_at_least() {
 }
 
 #[test]
+fn a_passage_is_of_the_source_of_its_document() {
+    let documents = [Document::new("a").text("Radium of the one").source("one.txt"), Document::new("b").text("Radium of none")];
+    let answer = Pipeline::default().ask(&collection(documents), &PipelineQuestion::new("Radium"));
+    let mut told: Vec<_> = answer.passages.iter().map(|p| (p.id.as_str(), p.source.as_str(), p.source_id.as_str())).collect();
+    told.sort_unstable();
+    assert_eq!(told, [("a", "one.txt", "one.txt"), ("b", "notes", "notes")]);
+    assert!(answer.passages.iter().all(|p| p.provenance.iter().all(|found| found.source == "notes")));
+}
+
+#[test]
+fn a_question_without_a_direction_is_near_to_nothing() {
+    let question = PipelineQuestion { vector: Some(vec![0.0; 26]), ..PipelineQuestion::new("") };
+    let answer = with_letters().ask(&notes(), &question);
+    assert_eq!((answer.found[0], answer.passages.len(), answer.sufficiency), (("vector", 0), 0, Sufficiency::NoContext));
+    assert!(answer.notes[0].contains("zero") && answer.errors.is_empty(), "{:?}", answer.notes);
+}
+
+#[test]
 fn without_a_reranker_the_order_is_rank_fusion_or_raw_scores_where_those_are_wanted() {
     let documents = [
         Document::new("words").text("Radium, Radium find").vector([0.1, 1.0]),

@@ -44,7 +44,7 @@ fn ids(passages: &[Passage]) -> Vec<&str> {
 /// What a stage leaves, and the failures that it reports.
 fn run(stage: &dyn Stage, query: &str, call: Call<'_>, passages: Vec<Passage>) -> (Vec<Passage>, Vec<Error>) {
     let report = StageReport::default();
-    let left = stage.apply(&StageContext { query, call, report: &report }, passages).unwrap();
+    let left = stage.apply(&StageContext { query, asked: query, call, report: &report }, passages).unwrap();
     (left, report.into_parts().1)
 }
 

@@ -84,18 +84,27 @@ impl Wanted {
     }
 }
 
+/// A collection names its embedder when it is made, and not afterwards.
+const ANOTHER: &str = "Make a collection with it (create --embedder)";
+
 /// Refuses an embedder that the collection does not name.
 fn same(embedder: &dyn Embedder, collection: &str, schema: &Schema) -> Outcome<()> {
     let ours = embedder.fingerprint();
-    let message = match (&schema.embedder, schema.dimension) {
+    let (message, way) = match (&schema.embedder, schema.dimension) {
         (Some(named), _) if named == ours => return Ok(()),
-        (Some(named), _) => {
-            format!("the vectors of {collection} are {named:?}'s, and the embedder here is {ours:?}; their vectors do not compare")
-        }
-        (None, Some(_)) => format!("{collection} has vectors of an embedder that it does not name, and the embedder here is {ours:?}"),
-        (None, None) => format!("{collection} was made without an embedder, and the embedder here is {ours:?}"),
+        (Some(named), _) => (
+            format!("the vectors of {collection} are {named:?}'s, and the embedder here is {ours:?}; their vectors do not compare"),
+            "Give the program that made them (--embedder cmd:PROGRAM)",
+        ),
+        (None, Some(dimension)) => (
+            format!(
+                "{collection} is for vectors of {dimension} components of an embedder that it does not name, and the embedder here is {ours:?}"
+            ),
+            ANOTHER,
+        ),
+        (None, None) => (format!("{collection} was made without an embedder, and the embedder here is {ours:?}"), ANOTHER),
     };
-    let advice = "Nothing was changed. Name another --collection, or --embedder none";
+    let advice = format!("Nothing was changed. {way}, name another --collection, or --embedder none");
     Err(Failure::Refused { code: ErrorCode::EmbedderMismatch, message: format!("{message}. {advice}") })
 }
 

@@ -33,6 +33,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most components that a program may promise for a vector, as in the schema of a collection.
@@ -73,6 +74,8 @@ pub struct CommandEmbedder {
     options: CommandOptions,
     hello: Hello,
     running: Mutex<Option<Running>>,
+    /// Questions so far.
+    asked: AtomicU64,
 }
 
 /// What a program says first.
@@ -84,6 +87,8 @@ struct Hello {
 
 #[derive(Deserialize)]
 struct Answer {
+    /// The question that it answers; a program may leave it out.
+    id: Option<u64>,
     vectors: Option<Vec<Components>>,
     error: Option<serde_json::Value>,
 }
@@ -99,7 +104,7 @@ impl CommandEmbedder {
         let words = words::words(line.trim_start().strip_prefix("cmd:").unwrap_or(line))?;
         let name: String = words.first().and_then(|w| w.rsplit(['/', '\\']).next()).unwrap_or_default().chars().take(64).collect();
         let nothing = Hello { fingerprint: String::new(), dimension: 0 };
-        let mut embedder = CommandEmbedder { words, name, options, hello: nothing, running: Mutex::new(None) };
+        let mut embedder = CommandEmbedder { words, name, options, hello: nothing, running: Mutex::new(None), asked: AtomicU64::new(0) };
         let (running, hello) = embedder.run(call)?;
         embedder.hello = hello;
         *embedder.running.get_mut() = Some(running);
@@ -125,8 +130,9 @@ impl CommandEmbedder {
 
     /// The next line of the program. One that does not come, or is too long, ends it.
     fn hear(&self, running: &mut Running, call: &Call<'_>, timeout: Duration, what: &str) -> Result<Vec<u8>, ModelError> {
-        let end = Instant::now() + timeout;
-        let within = Call { deadline: Some(call.deadline.map_or(end, |deadline| deadline.min(end))), ..call.clone() };
+        // A time that is longer than there is ends with the call.
+        let deadline = [call.deadline, Instant::now().checked_add(timeout)].into_iter().flatten().min();
+        let within = Call { deadline, ..call.clone() };
         let error = match running.hear(&within) {
             Ok(Ok(line)) => return Ok(line),
             Ok(Err(NoLine::TooLong)) => {
@@ -189,8 +195,12 @@ impl CommandEmbedder {
             TextRole::Query => "query",
             TextRole::Document => "document",
         };
-        let answer: Answer = self.ask(running, call, &json!({"texts": texts, "role": role}))?;
+        let id = self.asked.fetch_add(1, Ordering::Relaxed);
+        let answer: Answer = self.ask(running, call, &json!({"id": id, "texts": texts, "role": role}))?;
         match answer {
+            Answer { id: Some(other), .. } if other != id => {
+                Err(ModelError::malformed(format!("the program {} answers question {other}, and was asked {id}", self.name)))
+            }
             // Its words are not repeated: they may be those of a text.
             Answer { error: Some(_), .. } => {
                 Err(ModelError::new(ModelErrorKind::Refused, format!("the program {} answers with an error", self.name)))

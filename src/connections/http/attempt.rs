@@ -5,7 +5,7 @@
 
 use super::options::{HttpOptions, Key};
 use super::retry::{Failure, known_code, retry_after};
-use crate::connections::waiting::receive;
+use crate::connections::waiting::{LONGEST, receive};
 use crate::models::{Call, ModelError, ModelErrorKind};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) fn agent(options: &HttpOptions) -> Result<ureq::Agent, ModelError> {
         .max_redirects_will_error(false)
         .http_status_as_error(false)
         .proxy(proxy)
-        .timeout_connect(Some(options.connect_timeout))
+        .timeout_connect(Some(options.connect_timeout.min(LONGEST)))
         .user_agent(concat!("triune/", env!("CARGO_PKG_VERSION")))
         .build()
         .new_agent())
@@ -60,7 +60,7 @@ pub(super) fn attempt(
     time: Duration,
     message: Message,
 ) -> Result<Result<Vec<u8>, Failure>, ModelError> {
-    let time = call.remaining().map_or(time, |remaining| time.min(remaining));
+    let time = call.remaining().map_or(time, |remaining| time.min(remaining)).min(LONGEST);
     let (send, from) = std::sync::mpsc::sync_channel(1);
     let agent = agent.clone();
     let work = move || {

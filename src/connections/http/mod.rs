@@ -137,8 +137,9 @@ impl OpenAiCompatible {
             let failure = match sent.and_then(|reply| read::<T>(&reply)) {
                 Ok(reply) => {
                     let (prompt, completion) = tokens(reply.usage());
-                    if prompt + completion > 0 {
-                        shared.pace.settle(ticket, prompt + completion);
+                    let spent = prompt.saturating_add(completion);
+                    if spent > 0 {
+                        shared.pace.settle(ticket, spent);
                     }
                     if let Some(ledger) = call.usage {
                         ledger.add(&call.purpose, Usage::of_call(prompt, completion));

@@ -1,5 +1,6 @@
 //! What a failed try means, and how long to wait before the next one. Pure.
 
+use crate::connections::waiting::LONGEST;
 use crate::models::ModelErrorKind;
 use std::time::{Duration, SystemTime};
 
@@ -96,19 +97,21 @@ pub(super) fn delay(tries: u32, first: Duration, max: Duration, retry_after: Opt
     if let Some(asked) = retry_after {
         return asked;
     }
-    let full = first.saturating_mul(1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX)).min(max);
+    let full = first.saturating_mul(1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX)).min(max).min(LONGEST);
     full.mul_f64(1.0 - 0.5 * (jitter >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
 /// How long a header `Retry-After` asks to wait: seconds, or a date of HTTP; `retry-after-ms` is finer where it is given. A date that is past
 /// is no wait. `None` for anything else.
 pub(super) fn retry_after(seconds: Option<&str>, milliseconds: Option<&str>, now: SystemTime) -> Option<Duration> {
-    let number = |text: Option<&str>| text?.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    let number = |text: Option<&str>| text?.trim().parse::<f64>().ok().filter(|n| *n >= 0.0);
+    // More than there is time is as good as never.
+    let wait = |seconds: f64| Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     if let Some(ms) = number(milliseconds) {
-        return Duration::try_from_secs_f64(ms / 1e3).ok();
+        return wait(ms / 1e3);
     }
     if let Some(s) = number(seconds) {
-        return Duration::try_from_secs_f64(s).ok();
+        return wait(s);
     }
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(http_date(seconds?.trim())?);
     Some(at.duration_since(now).unwrap_or(Duration::ZERO))
@@ -162,6 +165,10 @@ mod tests {
         assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(7 * SECOND));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:01 GMT"), Some(Duration::ZERO));
         assert_eq!(retry_after(Some("7"), Some("150"), now), Some(Duration::from_millis(150)));
+        assert_eq!(retry_after(Some("99999999999999999999999"), None, now), Some(Duration::MAX));
+        assert_eq!(retry_after(Some("1e300"), Some("junk"), now), Some(Duration::MAX));
+        assert_eq!(retry_after(Some("-1"), Some("NaN"), now), None);
+        assert!(delay(40, Duration::MAX, Duration::MAX, None, 7) <= LONGEST);
         for bad in [
             "",
             "soon",

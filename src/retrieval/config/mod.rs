@@ -182,12 +182,15 @@ macro_rules! readers {
             /// # Errors
             /// As [`Self::from_json`].
             pub fn validate(&self) -> Result<()> {
-                if let Some(threshold) = self.threshold().filter(|t| !t.is_finite()) {
-                    // JSON has no such number: it would be stored as none.
-                    return Err(refusal($what, &[format!("score_threshold is {threshold}; it is a finite number, or null")]));
-                }
+                // JSON has no such number: it would be stored as none.
+                let odd = self.threshold().filter(|t| !t.is_finite());
+                let mut problems: Vec<String> =
+                    odd.map(|t| format!("score_threshold is {t}; it is a finite number, or null")).into_iter().collect();
                 let json = serde_json::to_value(self).map_err(|e| Error::InvalidArgument(format!("{} is not JSON: {e}", $what)))?;
-                $config::from_json(&json).map(drop)
+                let mut fields = Fields::of(&json, "");
+                let _ = $config::read(&mut fields);
+                problems.extend(fields.finish());
+                if problems.is_empty() { Ok(()) } else { Err(refusal($what, &problems)) }
             }
         }
 
@@ -206,7 +209,7 @@ readers!(GraphConfig, "a graph configuration");
 readers!(SourceConfig, "a source's configuration");
 
 fn refusal(what: &str, problems: &[String]) -> Error {
-    Error::InvalidArgument(format!("{what} was refused, nothing was stored: {}", problems.join("; ")))
+    Error::InvalidArgument(format!("{what} was refused, nothing was changed: {}", problems.join("; ")))
 }
 
 impl PreScreenConfig {

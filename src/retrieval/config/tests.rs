@@ -114,6 +114,8 @@ fn a_configuration_is_written_whole_and_read_back_the_same() {
     assert_eq!(serde_json::from_value::<SourceConfig>(json).unwrap(), config);
     assert!(RetrievalConfig { score_threshold: Some(f64::NAN), ..Default::default() }.validate().is_err(), "JSON has no NaN");
     assert!(RetrievalConfig { chunks: 0, ..Default::default() }.validate().is_err());
+    let both = RetrievalConfig { score_threshold: Some(f64::NAN), chunks: 0, ..Default::default() }.validate().unwrap_err().to_string();
+    assert!(both.contains("score_threshold is NaN") && both.contains("chunks"), "{both}");
 }
 
 #[test]

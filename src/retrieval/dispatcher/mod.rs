@@ -14,7 +14,7 @@ use super::classic::ClassicRetriever;
 use super::config::{PreScreenConfig, RetrievalConfig};
 use super::ledger::{TokenLedger, shares};
 use super::passage::Passage;
-use super::registry::Registry;
+use super::registry::{CLASSIC, Registry};
 use super::request::{Models, Request, RetrievalError, Retrieved, Retriever, SourceRequest, Turn};
 use super::stage::Stage;
 use super::store::Stores;
@@ -92,6 +92,8 @@ pub struct Answer {
     pub notes: Vec<String>,
     /// Sources, legs and stages that failed.
     pub errors: Vec<RetrievalError>,
+    /// The question that was searched for in place of the one that was asked, where a source had it rewritten to stand without the history.
+    pub rewritten: Option<String>,
     /// What models took, by purpose.
     pub usage: BTreeMap<Purpose, Usage>,
 }
@@ -223,7 +225,9 @@ impl Dispatcher {
         if let Some(callers) = question.call.usage {
             by_purpose.iter().for_each(|(purpose, usage)| callers.add(purpose, *usage));
         }
-        Answer { passages: found.passages, notes: found.notes, errors: found.errors, usage: by_purpose }
+        let rewritten = request.questions.rewritten().filter(|rewritten| **rewritten != *question.text);
+        let rewritten = rewritten.map(|rewritten| rewritten.to_string());
+        Answer { passages: found.passages, notes: found.notes, errors: found.errors, rewritten, usage: by_purpose }
     }
 
     fn in_their_own_ways(&self, question: &Question<'_>, request: &Request<'_>) -> Retrieved {
@@ -259,7 +263,11 @@ impl Dispatcher {
     /// What each entry's source is asked with.
     fn configured(&self, question: &Question<'_>, out: &mut Retrieved) -> Vec<SourceRequest> {
         let config = |entry: &SourceEntry| match (&entry.config, self.stores.of(&entry.id)) {
-            (Some(config), _) => Ok(Some(config.clone())),
+            // A retriever's name is looked up where it is asked.
+            (Some(config), _) => {
+                let named = RetrievalConfig { retriever: CLASSIC.into(), ..config.clone() };
+                named.validate().map(|()| Some(config.clone()))
+            }
             (None, Some(store)) => store.config(&entry.id).map(|stored| stored.map(|config| config.retrieval)),
             (None, None) => Ok(None),
         };

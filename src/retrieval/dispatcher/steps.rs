@@ -20,7 +20,9 @@ pub(super) fn apply_all(stages: &[Arc<dyn Stage>], request: &Request<'_>, passag
 /// Runs a stage; what goes on when it fails is what it was given.
 fn apply(stage: &dyn Stage, request: &Request<'_>, source: Option<&str>, passages: Vec<Passage>, out: &mut Retrieved) -> Vec<Passage> {
     let report = StageReport::default();
-    let context = StageContext { query: request.question, call: request.call.clone(), report: &report };
+    let rewritten = request.questions.rewritten();
+    let query = rewritten.as_deref().unwrap_or(request.question);
+    let context = StageContext { query, asked: request.question, call: request.call.clone(), report: &report };
     let given = passages.clone();
     let applied: Result<Vec<Passage>> = request.call.check().map_err(Into::into).and_then(|()| stage.apply(&context, passages));
     let (notes, failures) = report.into_parts();

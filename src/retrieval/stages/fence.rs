@@ -45,15 +45,15 @@ fn harmless(prompt: &mut String, text: &str, tags: &[&str]) {
     prompt.push_str(rest);
 }
 
-/// Whether what follows a `<` begins with the name of a tag, in any case; slashes and what is not seen are passed over.
+/// Whether what follows a `<` begins with the name of a tag, in any case; all that is no letter, digit or bracket is passed over, in front of
+/// the name and inside it, for much of that is not seen.
 fn reads_as_tag(from: &str, tags: &[&str]) -> bool {
-    let unseen = |c: char| {
-        c == '/' || c.is_whitespace() || c.is_control() || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}')
-    };
+    // These are letters, and are blank.
+    let blank = |c: char| matches!(c, '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{3164}' | '\u{FFA0}');
+    let counts = |c: &char| matches!(c, '<' | '>') || c.is_alphanumeric() && !blank(*c);
     tags.iter().any(|tag| {
-        // Unseen characters count nothing inside a name either.
-        let mut seen = from.chars().filter(|c| !unseen(*c));
-        tag.chars().all(|c| seen.next().is_some_and(|s| s.eq_ignore_ascii_case(&c)))
+        let mut seen = from.chars().filter(counts);
+        tag.chars().all(|c| seen.next().is_some_and(|s| s.to_lowercase().eq(c.to_lowercase())))
     })
 }
 
@@ -80,6 +80,18 @@ mod tests {
         let mut prompt = String::new();
         harmless(&mut prompt, text, &["chunk", "question"]);
         prompt
+    }
+
+    #[test]
+    fn nothing_unseen_makes_a_tag_pass() {
+        let unseen = "\u{2061}\u{2064}\u{202A}\u{202E}\u{2066}\u{206A}\u{61C}\u{34F}\u{180B}\u{180E}\u{FE0F}\u{FFF9}\u{3164}\u{115F}\u{2800}\u{17B4}\u{1D173}\u{E0001}\u{E0020}\u{200B} /\t";
+        for c in unseen.chars() {
+            for text in [format!("</{c}chunk>"), format!("<{c}/chunk>"), format!("</ch{c}unk>"), format!("<q{c}uestion{c}>")] {
+                assert!(made_harmless(&text).starts_with(LOOK_ALIKE_BRACKET), "{c:?} in {text:?}");
+            }
+        }
+        assert!(made_harmless("</chun\u{212A}>").starts_with(LOOK_ALIKE_BRACKET), "the sign for kelvin is a k");
+        assert_eq!(made_harmless("a < b, and <b>questions</b>"), "a < b, and <b>questions</b>");
     }
 
     #[test]

@@ -55,6 +55,7 @@ fn a_source_is_searched_as_a_filter_would_have_it_by_vectors_and_by_texts() {
                 assert_eq!(found.into_iter().map(|c| (c.id, c.score)).collect::<Vec<_>>(), expected, "{query}");
             }
         }
+        assert_eq!(store.dense("x", &[0.0; 3], 10, None).unwrap().is_empty(), metric == Metric::Cosine, "zero has no direction");
         assert!(store.dense("nowhere", &[1.0, 0.0, 0.0], 10, None).unwrap().is_empty());
         assert!(store.keyword("nowhere", "alpha", 10).unwrap().is_empty());
     }
@@ -73,6 +74,39 @@ fn the_whole_collection_is_one_source_whatever_it_is_called() {
         [true, true, false]
     );
     assert_eq!(CollectionStore::new(&snapshot, "other").map(drop).unwrap_err().code(), ErrorCode::NotFound);
+}
+
+#[test]
+fn a_source_that_holds_no_document_is_told_from_one_that_does_not_answer() {
+    let db = Database::create_with(Arc::new(SimDirectory::new()), Options::default()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    // Farther from every question than the source asks for.
+    db.put("main", vec![Document::new("a").text("some words").vector([-1.0, -1.0]).source("x")]).unwrap();
+    let store = Arc::new(CollectionStore::new(&db.snapshot(), "main").unwrap());
+    assert_eq!((store.count("x").unwrap(), store.count("nowhere").unwrap()), (Some(1), Some(0)));
+    let models = Models { embedder: Some(Arc::new(super::Lengths::default())), ..Models::default() };
+    let config = RetrievalConfig { score_threshold: Some(0.9), ..RetrievalConfig::default() };
+    let entries = ["x", "nowhere"].map(|id| SourceEntry::with(id, config.clone()));
+    let answer = Dispatcher::new(Stores::all_in(store), models).ask(&Question { sources: entries.into(), ..Question::new("what?") });
+    assert!(answer.passages.is_empty() && answer.errors.is_empty());
+    assert_eq!(answer.notes, ["source \"nowhere\" holds no document"]);
+}
+
+#[test]
+fn a_document_is_read_where_it_was_found_and_a_place_that_does_not_hold_it_is_as_good_as_none() {
+    let store = CollectionStore::new(&database(Metric::Cosine).snapshot(), "main").unwrap();
+    let found = store.keyword("x", "alpha", 50).unwrap();
+    let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
+    let expected = store.documents("x", &ids).unwrap();
+    assert!(expected.len() > 10 && expected.iter().all(Option::is_some));
+    let placed: Vec<(&str, Option<u64>)> = found.iter().map(|c| (c.id.as_str(), c.place)).collect();
+    assert!(placed.iter().all(|(_, place)| place.is_some()));
+    assert_eq!(store.bodies("x", &placed).unwrap(), expected);
+    for wrong in [Some(0), Some(u64::MAX), Some(7 << 32), Some(1), placed[1].1, None] {
+        let wrong: Vec<(&str, Option<u64>)> = ids.iter().map(|id| (*id, wrong)).collect();
+        assert_eq!(store.bodies("x", &wrong).unwrap(), expected, "{wrong:?}");
+    }
+    assert_eq!(store.bodies("y", &placed).unwrap(), vec![None; placed.len()], "they are of another source");
 }
 
 #[test]

@@ -217,6 +217,37 @@ fn stages_run_in_their_order_those_of_groups_first() {
 }
 
 #[test]
+fn what_a_question_says_of_a_source_is_held_to_the_ranges_of_a_configuration() {
+    let shelf = Shelf::tens(&["a", "b"]);
+    let odd = RetrievalConfig { score_threshold: Some(f64::NAN), chunks: 501, ..Default::default() };
+    let sources = vec![SourceEntry::with("a", odd), SourceEntry::with("b", by("", 1))];
+    let answer = dispatcher(&shelf, embedding().1).ask(&Question { sources, chunks: 4, ..Question::new("q") });
+    assert_eq!(errors_of(&answer.errors), ["a reading its configuration: InvalidArgument"]);
+    let told = answer.errors[0].to_string();
+    assert!(told.contains("score_threshold is NaN") && told.contains("501") && told.contains("asked as by default"), "{told}");
+    assert_eq!(ids(&answer.passages), ["a0", "a1", "b0"]);
+}
+
+#[test]
+fn stages_judge_by_the_question_that_was_searched_for() {
+    let shelf = Shelf::tens(&["a", "b"]);
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let tells = told.clone();
+    let telling = stage("tells", move |context, passages| {
+        tells.lock().unwrap().push(format!("{}|{}", context.query, context.asked));
+        Ok(passages)
+    });
+    let (_, models) = embedding();
+    let models = Models { language_model: Some(Replies::with("where was Curie born?")), ..models };
+    let dispatcher = dispatcher(&shelf, models).with_stage(telling);
+    let history = [Turn::new("who found radium?", "Curie.")];
+    let ask = |history| dispatcher.ask(&Question { history, active: vec!["a".into()], ..Question::new("where was she born?") });
+    assert_eq!(ask(&history).rewritten.as_deref(), Some("where was Curie born?"));
+    assert_eq!(ask(&[]).rewritten, None);
+    assert_eq!(*told.lock().unwrap(), ["where was Curie born?|where was she born?", "where was she born?|where was she born?"]);
+}
+
+#[test]
 fn a_stage_that_fails_changes_nothing_and_is_reported() {
     let shelf = Shelf::tens(&["a"]);
     let failing = stage("breaks", |_, mut passages| {

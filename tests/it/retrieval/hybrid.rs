@@ -2,6 +2,8 @@
 
 use super::{Lengths, Shelf, Source, embedding, errors, ids, stores};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use triune::models::Call;
 use triune::retrieval::{HybridRetriever, Models, Request, RetrievalConfig, Retrieved, Retriever, ScoreKind, SourceRequest};
 
 fn both(dense: &[&str], keyword: &[&str]) -> Source {
@@ -112,4 +114,16 @@ fn a_source_that_fails_keeps_none_of_the_others_from_answering() {
     let shelf = Arc::new(Shelf::new(vec![("a", both(&["a"], &[])), ("b", broken), ("c", both(&[], &["c"]))]));
     let result = ask(&shelf, &embedding().1, chunks(3));
     assert_eq!((ids(&result.passages), errors(&result)), (vec!["a", "c"], vec!["b hybrid: Io".to_string()]));
+}
+
+#[test]
+fn what_the_first_leg_found_is_given_when_the_deadline_passes_meanwhile() {
+    let slow = Source { takes: Duration::from_millis(60), ..both(&["a"], &["b"]) };
+    let shelf = Arc::new(Shelf::new(vec![("s", slow)]));
+    let (models, stores) = (embedding().1, stores(&shelf));
+    let mut request = Request::new("what is it", &stores, &models);
+    request.sources = vec![SourceRequest { id: "s".into(), config: chunks(2) }];
+    request.call = Call { deadline: Some(Instant::now() + Duration::from_millis(30)), ..Call::default() };
+    let result = HybridRetriever.search(&request);
+    assert_eq!((ids(&result.passages), errors(&result)), (vec!["a"], vec!["s hybrid, text leg: Model".to_string()]));
 }

@@ -96,7 +96,7 @@ impl Shelf {
     }
 
     fn candidate(&self, source: &Source, id: &str, score: Option<f64>) -> Candidate {
-        Candidate { id: id.into(), score, body: if self.with_bodies { self.body(source, id) } else { None } }
+        Candidate { id: id.into(), score, body: if self.with_bodies { self.body(source, id) } else { None }, place: None }
     }
 
     pub fn told(&self) -> Vec<String> {

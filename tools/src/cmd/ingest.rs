@@ -296,6 +296,8 @@ impl Ingest<'_> {
         let name = source.rsplit('/').next().unwrap_or(source);
         let mut document = |(index, chunk): (usize, Chunk)| -> Outcome<Document> {
             let mut metadata = Map::new();
+            // What a passage is cited by.
+            metadata.insert("title".into(), name.into());
             metadata.insert("file_name".into(), name.into());
             metadata.insert("file_path".into(), source.into());
             metadata.insert(ORIGIN.into(), origin.into());

@@ -8,7 +8,7 @@ use crate::args::LoadArgs;
 use crate::embedder::{self, Wanted};
 use crate::jsonl::{Form, Lines};
 use crate::npy;
-use crate::output::{Counted, Failure, Out, Outcome};
+use crate::output::{Counted, Failure, Out, Outcome, note};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -44,12 +44,18 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
         interrupt: &interrupt,
         progress: &progress,
         reading: true,
+        had_vector: false,
     };
     let loaded = loader.run(&form, out);
     progress.finish_and_clear();
+    let named = loader.schema.embedder.take().filter(|_| loader.embedder.is_none() && !loader.had_vector);
     let closed = interrupt.close(|| database.close());
     loaded?;
     closed?;
+    if let Some(named) = named.filter(|_| interrupt.committed() > 0) {
+        let collection = &args.target.collection;
+        note(format_args!("{collection} names the embedder {named:?}, and the lines got no vectors: --embedder makes them"));
+    }
     if !out.json() {
         let committed = interrupt.committed();
         let seconds = started.elapsed().as_secs_f64();
@@ -81,6 +87,8 @@ struct Loader<'a> {
     progress: &'a ProgressBar,
     /// Whether someone still reads the `--json` lines. A load goes on without.
     reading: bool,
+    /// Whether some document came with a vector.
+    had_vector: bool,
 }
 
 impl Loader<'_> {
@@ -112,6 +120,7 @@ impl Loader<'_> {
             return Err(Failure::invalid("the line has a key \"vector\" and --embedder makes one; give one of them"));
         }
         document.validate()?;
+        self.had_vector |= document.vector.is_some();
         if let Some(vector) = &document.vector {
             let length = vector.len() as u32;
             let dimension = *self.schema.dimension.get_or_insert(length);

@@ -106,7 +106,12 @@ impl Question {
 
     /// The library's form of the question, and what the user should know about it. A mode ignores the input it does not use.
     pub(crate) fn search(self) -> Outcome<(Search, Option<&'static str>)> {
+        let blank = self.query.as_ref().is_some_and(|query| query.trim().is_empty());
+        let emptiness = blank.then_some("the query is empty, and no text fits it");
         let (mode, remark) = match self.mode {
+            ModeName::Vector if self.vector.is_none() && blank => {
+                return Err(Failure::invalid("mode vector needs a query vector, and an empty query has none"));
+            }
             ModeName::Vector if self.vector.is_none() => {
                 return Err(Failure::invalid(
                     "mode vector needs a query vector (--vector, or the key \"vector\" of a line), or a query and a collection that names an embedder",
@@ -116,7 +121,8 @@ impl Question {
                 return Err(Failure::invalid("mode text needs a query (QUERY, or the key \"query\" of a line)"));
             }
             ModeName::Vector => (Mode::Vector, None),
-            ModeName::Text => (Mode::Text, None),
+            ModeName::Text => (Mode::Text, emptiness),
+            ModeName::Hybrid if self.vector.is_none() && blank => (Mode::Hybrid, emptiness),
             ModeName::Hybrid => self.hybrid()?,
             ModeName::Graph | ModeName::Ppr | ModeName::Docsgpt if self.query.is_none() => {
                 return Err(Failure::invalid("a search of the graph needs a query (QUERY, or the key \"query\" of a line)"));

@@ -7,6 +7,7 @@
 use super::search::ranks;
 use crate::output::{Counted, Out, Outcome};
 use serde_json::{Value, json};
+use std::fmt::Write;
 use triune::retrieval::fusion::{WeightedList, reciprocal_rank_fusion};
 use triune::{Collection, Effort, Hit, Mode, Search, StoredDocument, limits};
 
@@ -41,7 +42,10 @@ struct Verdict {
 
 fn judge(collection: &Collection, search: &Search, id: &str) -> Outcome<Verdict> {
     let Some(document) = collection.get(id)? else {
-        let why = format!("it is not in {}, which has {}", collection.name(), Counted(collection.count(), "document"));
+        let mut why = format!("it is not in {}, which has {}", collection.name(), Counted(collection.count(), "document"));
+        if let Some(source) = collection.source(id)? {
+            let _ = write!(why, "; the source of that name has {}, each with an id of its own", Counted(source.documents, "document"));
+        }
         return Ok(Verdict { step: "collection", why, ..Verdict::default() });
     };
     if let Some(filter) = &search.filter {

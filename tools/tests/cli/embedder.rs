@@ -176,3 +176,19 @@ fn weights_of_legs_are_chosen_when_a_collection_is_made() {
     other.run("create", &["--leg-weights", "1,-1,1"]).refused(17, "InvalidArgument", &["0 to 1000", "-1"]);
     other.run("create", &["--leg-weights", "1,2"]).refused(17, "InvalidArgument", &["three", "2 were given"]);
 }
+
+#[test]
+fn what_gets_no_vector_or_asks_nothing_is_told() {
+    let db = Db::new(&["--embedder", "static"]);
+    let line = r#"{"id":"a","text":"some words","source":"notes"}"#;
+    let loaded = db.feed("load", &["-"], line).ok().stderr;
+    assert!(loaded.contains("names the embedder") && loaded.contains("--embedder makes them"), "{loaded}");
+    let embedded = db.feed("load", &["-", "--embedder", "static"], line).ok().stderr;
+    assert!(!embedded.contains("names the embedder"), "{embedded}");
+    let empty = db.run("search", &[""]).ok();
+    assert!(empty.stderr.contains("the query is empty") && !empty.stderr.contains("no query vector"), "{}", empty.stderr);
+    let vector = db.run("search", &["", "--mode", "vector"]);
+    assert!(vector.stderr.contains("an empty query has none"), "{}", vector.stderr);
+    let source = db.run("search", &["words", "--why-not", "notes"]).ok().stdout;
+    assert!(source.contains("the source of that name has 1 document"), "{source}");
+}

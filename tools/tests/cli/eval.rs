@@ -43,6 +43,36 @@ fn answers_are_measured_as_a_hand_computes_it() {
 }
 
 #[test]
+fn questions_and_judgements_that_cannot_be_meant_are_refused_by_their_line() {
+    let db = corpus();
+    let refused = |queries: &str, qrels: &[u8]| {
+        let (queries, qrels) = (db.file("q.jsonl", queries), db.file("q.tsv", qrels));
+        let run = db.run("eval", &["--queries", &queries, "--qrels", &qrels, "--modes", "text"]);
+        assert_ne!(run.status, 0, "{}", run.stdout);
+        run.stderr
+    };
+    let one = "{\"id\":\"1\",\"text\":\"alpha\"}\n";
+    assert!(refused(one, b"1\ta\t1,5\n").contains("line 1"), "a first row of names holds no number");
+    assert!(refused(one, b"1\ta\tNaN\n").contains("line 1"));
+    assert!(refused(one, b"1\ta\t1\n1\t\xff\t1\n").contains("q.tsv, line 2"));
+    assert!(refused(&one.repeat(2), b"1\ta\t1\n").contains("on an earlier line"));
+    assert!(refused("{\"id\":\"1\",\"text\":\" \"}\n", b"1\ta\t1\n").contains("the text is empty"));
+    assert!(refused(one, b"1\ta\t1\n1\ta\t0\n").contains("no question"), "the last judgement of a pair holds");
+}
+
+#[test]
+fn judgements_of_another_corpus_are_told() {
+    let db = corpus();
+    let queries = db.file("q.jsonl", "{\"id\":\"1\",\"text\":\"alpha\"}\n");
+    let asked = |document: &str| {
+        let qrels = db.file("q.tsv", format!("1\t{document}\t1\n"));
+        db.run("eval", &["--queries", &queries, "--qrels", &qrels, "--modes", "text"]).ok().stderr
+    };
+    assert!(asked("z").contains("none of the relevant documents is in main"));
+    assert!(!asked("a").contains("none of the relevant"));
+}
+
+#[test]
 fn each_mode_is_measured_with_the_vectors_given() {
     let db = corpus();
     let queries = db.file("q.jsonl", "{\"id\":\"1\",\"text\":\"alpha\"}\n");

@@ -4,7 +4,7 @@ use super::metrics::Grades;
 use crate::jsonl::{Fields, Lines, value};
 use crate::npy;
 use crate::output::{Counted, Failure, Outcome};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// A question that has a relevant document.
@@ -19,7 +19,7 @@ pub(super) fn read(queries: &str, qrels: &str, vectors: Option<&Path>) -> Outcom
     let mut grades = judgements(qrels)?;
     let mut lines = Lines::open(queries)?;
     let mut rows = vectors.map(npy::open).transpose()?;
-    let (mut judged, mut unjudged, mut count) = (Vec::new(), 0, 0u64);
+    let (mut judged, mut unjudged, mut count, mut seen) = (Vec::new(), 0, 0u64, HashSet::new());
     loop {
         let place = |f: Failure, lines: &Lines| f.reworded(|m| format!("{}, line {}: {m}", lines.name(), lines.number()));
         let read = match lines.next_line() {
@@ -27,6 +27,10 @@ pub(super) fn read(queries: &str, qrels: &str, vectors: Option<&Path>) -> Outcom
             Ok(Some(line)) => question(line),
             Err(failure) => Err(failure),
         };
+        let read = read.and_then(|(id, text)| match seen.insert(id.clone()) {
+            true => Ok((id, text)),
+            false => Err(Failure::invalid(format!("the question {id:?} is on an earlier line, too"))),
+        });
         let (id, text) = read.map_err(|f| place(f, &lines))?;
         count += 1;
         let vector = match &mut rows {
@@ -34,8 +38,8 @@ pub(super) fn read(queries: &str, qrels: &str, vectors: Option<&Path>) -> Outcom
             None => None,
         };
         match grades.remove(&id) {
-            Some(grades) => judged.push(Judged { text, vector, grades }),
-            None => unjudged += 1,
+            Some(grades) if !grades.is_empty() => judged.push(Judged { text, vector, grades }),
+            _ => unjudged += 1,
         }
     }
     if let Some(rows) = rows.filter(|r| r.rows() != count) {
@@ -55,11 +59,19 @@ fn question(line: &str) -> Outcome<(String, String)> {
         (Some(raw), _) | (None, Some(raw)) => value("id", raw, "a string")?,
         (None, None) => return Err(Failure::invalid("the line has no id")),
     };
-    let text = match (fields.get("text"), fields.get("query")) {
+    let text: String = match (fields.get("text"), fields.get("query")) {
         (Some(raw), _) | (None, Some(raw)) => value("text", raw, "a string")?,
         (None, None) => return Err(Failure::invalid("the line has no text")),
     };
+    if text.trim().is_empty() {
+        return Err(Failure::invalid("the text is empty, which is no question"));
+    }
     Ok((id, text))
+}
+
+/// Whether the last column of a first row names what stands below it, and is no grade that cannot be read.
+fn is_name(column: &str) -> bool {
+    column.trim().parse::<f64>().is_err() && !column.contains(|c: char| c.is_ascii_digit())
 }
 
 /// By question, its relevant documents.
@@ -67,7 +79,9 @@ fn judgements(file: &str) -> Outcome<HashMap<String, Grades>> {
     let mut lines = Lines::open(file)?;
     let mut all: HashMap<String, Grades> = HashMap::new();
     let mut number = 0u64;
-    while let Some(line) = lines.next_line()? {
+    loop {
+        let read = lines.next_line();
+        let Some(line) = read.map_err(|f| f.reworded(|m| format!("{file}, line {}: {m}", number + 1)))? else { break };
         number += 1;
         let columns: Vec<&str> = line.trim_end_matches(['\r', '\n']).split('\t').collect();
         let columns = if columns.len() == 1 { line.split_whitespace().collect() } else { columns };
@@ -77,12 +91,16 @@ fn judgements(file: &str) -> Outcome<HashMap<String, Grades>> {
         };
         match read {
             Some((query, document, grade)) if grade.is_finite() => {
+                // Of a pair that is judged twice the last judgement holds.
+                let of_query = all.entry(query.to_string()).or_default();
                 if grade > 0.0 {
-                    all.entry(query.to_string()).or_default().insert(document.to_string(), grade);
+                    of_query.insert(document.to_string(), grade);
+                } else {
+                    of_query.remove(document);
                 }
             }
             // The names of the columns.
-            _ if number == 1 => {}
+            _ if number == 1 && columns.last().is_some_and(|name| is_name(name)) => {}
             _ => {
                 let message = "not a question, a document and a grade, apart by tabs";
                 return Err(Failure::invalid(format!("{file}, line {number} of those that are not blank: {message}")));

@@ -37,7 +37,8 @@ pub(super) fn worth(answer: &[&str], grades: &Grades, k: usize) -> Worth {
 }
 
 fn discounted(gains: &[f64]) -> f64 {
-    gains.iter().enumerate().map(|(rank, gain)| gain / ((rank + 2) as f64).log2()).sum()
+    // The sum of nothing would be -0.
+    gains.iter().enumerate().map(|(rank, gain)| gain / ((rank + 2) as f64).log2()).fold(0.0, |sum, gain| sum + gain)
 }
 
 /// The mean of several.

@@ -50,6 +50,9 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     let mut asker = Asker::new(if args.vectors.is_some() { Wanted::Nothing } else { wanted }, &collection);
     let vectors = args.query_vectors.is_some() || asker.embedder()?.is_some();
     note(format_args!("{} with a relevant document, {unjudged} without", Counted(questions.len() as u64, "question")));
+    if !any_is_there(&collection, &questions)? {
+        note(format_args!("none of the relevant documents is in {}: is it the database of these judgements?", collection.name()));
+    }
     for mode in modes(args, vectors) {
         let measured = measure(&collection, &mut asker, &questions, mode, args.k as usize, weights)?;
         measured.say(mode, args.k, out)?;
@@ -59,6 +62,16 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     database.close()?;
     drop(temporary);
     Ok(())
+}
+
+/// Whether the collection has some document that is relevant to a question.
+fn any_is_there(collection: &Collection, questions: &[Judged]) -> Outcome<bool> {
+    for id in questions.iter().flat_map(|question| question.grades.keys()) {
+        if collection.get(id)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn modes(args: &EvalArgs, vectors: bool) -> Vec<ModeName> {

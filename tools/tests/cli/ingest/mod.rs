@@ -174,7 +174,7 @@ fn the_metadata_says_where_a_chunk_comes_from() {
     let documents = case.documents();
     let origin = case.root().join("a/b.txt").canonicalize().expect("the file is there");
     let of_b = json!({
-        "file_name": "b.txt", "file_path": "a/b.txt", "file_origin": text(&origin), "file_hash": "900150983cd24fb0d6963f7d28e17f72",
+        "title": "b.txt", "file_name": "b.txt", "file_path": "a/b.txt", "file_origin": text(&origin), "file_hash": "900150983cd24fb0d6963f7d28e17f72",
         "chunk_index": 0, "total_chunks": 1, "source_type": "text",
     });
     assert_eq!((&documents["a/b.txt#0"]["metadata"], &documents["a/b.txt#0"]["source"]), (&of_b, &json!("a/b.txt")));
