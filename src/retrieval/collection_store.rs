@@ -1,13 +1,13 @@
 //! A Triune collection as a [`Store`]: each source of its documents, or the whole of it as one.
 
 use super::config::SourceConfig;
-use super::passage::ScoreKind;
+use super::passage::{ScoreKind, is_near_to_nothing};
 use super::store::{Body, Candidate, EntityGraph, EntityNode, Seed, Store};
 use crate::document::StoredDocument;
 use crate::engine::scope::{NamedSubgraph, SourceView};
 use crate::engine::{Collection, Snapshot};
 use crate::error::Result;
-use crate::options::{Effort, LegWeights, Metric, Scorer};
+use crate::options::{Effort, LegWeights, Scorer};
 use crate::ranking::Scored;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -121,8 +121,7 @@ impl Store for CollectionStore {
 
     fn dense(&self, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
         let mut hits = self.view(source)?.nearest(vector, k, self.effort)?;
-        // Without a direction it is as near to one as to the other.
-        if self.collection.schema().metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0) {
+        if is_near_to_nothing(self.collection.schema().metric, vector) {
             return Ok(Vec::new());
         }
         if let Some(threshold) = threshold {

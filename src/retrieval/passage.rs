@@ -24,6 +24,11 @@ pub enum ScoreKind {
     External,
 }
 
+/// Whether nothing is near to a vector: under the cosine it needs a direction, which zeros have not.
+pub(crate) fn is_near_to_nothing(metric: Metric, vector: &[f32]) -> bool {
+    metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0)
+}
+
 impl ScoreKind {
     /// What the scores of nearest vectors under a metric mean.
     pub(crate) fn of_metric(metric: Metric) -> ScoreKind {

@@ -1,6 +1,6 @@
 //! Vectors, texts and graph of one collection, merged and reranked in one call: the pipeline of adrag.
 
-use super::passage::{Passage, Provenance, ScoreKind};
+use super::passage::{Passage, Provenance, ScoreKind, is_near_to_nothing};
 use super::request::{RetrievalError, refuse_other_embedder};
 use super::search::{Hit, Mode, Search};
 use super::stage::{Stage, StageContext, StageReport};
@@ -9,7 +9,7 @@ use crate::engine::Collection;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::models::{Call, Embedder, Purpose, Reranker, TextRole};
-use crate::options::{Effort, Metric, Scorer};
+use crate::options::{Effort, Scorer};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -192,7 +192,7 @@ impl Pipeline {
     pub fn ask(&self, collection: &Collection, question: &PipelineQuestion<'_>) -> PipelineAnswer {
         let (mut found, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         let vector = match self.vector(collection, question) {
-            Ok(Some(vector)) if collection.schema().metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0) => {
+            Ok(Some(vector)) if is_near_to_nothing(collection.schema().metric, &vector) => {
                 notes.push("the vector of the question is zero and near to nothing: taking part: text, graph".to_string());
                 None
             }
