@@ -117,11 +117,14 @@ pub struct Corruption {
     pub offset: u64,
     /// What was expected there, and what was found.
     pub what: String,
+    /// What was done or stands in spite of it. `None`: nothing was changed.
+    pub stands: Option<String>,
 }
 
 impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}: {}", self.file, self.offset, self.what)
+        write!(f, "{} at byte {}: {}", self.file, self.offset, self.what)?;
+        self.stands.as_ref().map_or(Ok(()), |stands| write!(f, " ({stands})"))
     }
 }
 
@@ -149,8 +152,9 @@ pub enum Error {
     Locked(String),
     /// A file is damaged.
     #[error(
-        "corrupt: {0}. Nothing was changed. `triune fsck DB` says what is damaged: indexes alone are made again by `triune rebuild DB`; else \
-         restore a backup, or save what is whole with `triune salvage DB --out NEW`"
+        "corrupt: {0}.{nothing} `triune fsck DB` says what is damaged: indexes alone are made again by `triune rebuild DB`; else \
+         restore a backup, or save what is whole with `triune salvage DB --out NEW`",
+        nothing = if .0.stands.is_none() { " Nothing was changed." } else { "" }
     )]
     Corrupt(Corruption),
     /// A file needs a newer program.
@@ -226,7 +230,7 @@ impl Error {
 
     /// Damage in `file` at `offset`.
     pub fn corrupt(file: impl Into<String>, offset: u64, what: impl Into<String>) -> Error {
-        Error::Corrupt(Corruption { file: file.into(), offset, what: what.into() })
+        Error::Corrupt(Corruption { file: file.into(), offset, what: what.into(), stands: None })
     }
 
     /// An error of the operating system while doing `context`. A full disk (or quota) becomes [`Error::DiskFull`].
@@ -245,7 +249,10 @@ impl Error {
             Error::NotFound(s) => Error::NotFound(add(s)),
             Error::AlreadyExists(s) => Error::AlreadyExists(add(s)),
             Error::Locked(s) => Error::Locked(add(s)),
-            Error::Corrupt(c) => Error::Corrupt(Corruption { what: add(c.what), ..c }),
+            Error::Corrupt(c) => {
+                let stands = c.stands.map_or_else(|| note.to_string(), |stands| format!("{stands}; {note}"));
+                Error::Corrupt(Corruption { stands: Some(stands), ..c })
+            }
             Error::UnsupportedVersion(s) => Error::UnsupportedVersion(add(s)),
             Error::SchemaMismatch(s) => Error::SchemaMismatch(add(s)),
             Error::EmbedderMismatch(s) => Error::EmbedderMismatch(add(s)),

@@ -32,8 +32,8 @@ pub(super) struct Inner {
     pub(super) ids_text_bytes: u64,
     pub(super) seqs: Section,
     pub(super) seq_width: SeqWidth,
-    id_map: Section,
-    id_map_buckets: u64,
+    /// Its section and number of buckets; or why it cannot be used. It is derived: rows are read without it.
+    id_map: Result<(Section, u64)>,
     pub(super) sources: Section,
     pub(super) sources_layout: SourcesLayout,
 }
@@ -63,7 +63,7 @@ impl RowsReader {
     /// Opens the rows of `segment`, whose seqs count from `base_seq`. O(1): compares what the section table says; reads no section.
     ///
     /// # Errors
-    /// `Corrupt` when a section is missing or its size does not fit the number of rows.
+    /// `Corrupt` when a section is missing or its size does not fit the number of rows. Of the map from ids to rows only finding by id says so.
     pub fn open(segment: &SegmentReader, base_seq: Seq) -> Result<RowsReader> {
         let ids = segment.require(SectionKind::Ids)?;
         let rows = check_ids(ids.items(), ids.aux(), ids.len()).map_err(located(&ids, 0))?;
@@ -83,8 +83,10 @@ impl RowsReader {
         }
         let sources = segment.require(SectionKind::Sources)?;
         let sources_layout = SourcesLayout::decode(sources.items(), sources.aux(), sources.len(), rows).map_err(located(&sources, 0))?;
-        let id_map = segment.require(SectionKind::IdMap)?;
-        let id_map_buckets = check_id_map(id_map.items(), id_map.aux(), id_map.len(), rows).map_err(located(&id_map, 0))?;
+        let id_map = segment.require(SectionKind::IdMap).and_then(|map| {
+            let buckets = check_id_map(map.items(), map.aux(), map.len(), rows).map_err(located(&map, 0))?;
+            Ok((map, buckets))
+        });
         let ids_text_bytes = ids.aux();
         Ok(RowsReader {
             inner: Arc::new(Inner {
@@ -97,11 +99,15 @@ impl RowsReader {
                 seqs,
                 seq_width,
                 id_map,
-                id_map_buckets,
                 sources,
                 sources_layout,
             }),
         })
+    }
+
+    /// Whether rows can be found by id, as far as the section table says.
+    pub(crate) fn check_id_map(&self) -> Result<()> {
+        self.inner.id_map.as_ref().map(drop).map_err(Error::duplicate)
     }
 
     /// How many rows there are, dead ones included.
@@ -137,7 +143,7 @@ impl RowsReader {
     pub fn find_all(&self, id: &str, mut each: impl FnMut(u32) -> Result<bool>) -> Result<()> {
         /// Buckets read at once: one cache line, which no block boundary divides.
         const GROUP: u64 = 8;
-        let (map, buckets) = (&self.inner.id_map, self.inner.id_map_buckets);
+        let (map, buckets) = self.inner.id_map.as_ref().map(|(map, buckets)| (map, *buckets)).map_err(Error::duplicate)?;
         let hash = id_hash(id);
         let (mut at, mut left) = (first_bucket(hash, buckets), buckets);
         while left > 0 {

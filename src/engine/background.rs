@@ -174,7 +174,8 @@ pub(crate) struct Damage {
 impl Damage {
     /// The first damage as an error, once everything else is done.
     pub(crate) fn into_result(self) -> Result<()> {
-        self.first.map_or(Ok(()), Err)
+        let others = "a collection with damaged files stays as it was; any others are merged";
+        self.first.map_or(Ok(()), |damage| Err(damage.noting(others)))
     }
 }
 

@@ -132,7 +132,8 @@ fn need(
         let same_length = other.open(&name).and_then(|f| f.len()).is_ok_and(|len| len == bytes);
         // A backup that was written to since may have given the number to a file of its own: what the state names decides.
         let mut named = parts.iter().filter(|part| part.file == file).peekable();
-        same_length && named.peek().is_some() && named.all(|part| check_part(other, state.view.chosen.database, part, Depth::Frame).is_ok())
+        let depth = if plan.verify { Depth::EveryByte } else { Depth::Frame };
+        same_length && named.peek().is_some() && named.all(|part| check_part(other, state.view.chosen.database, part, depth).is_ok())
     };
     let previous = plan.previous.filter(|previous| immutable_twin(*previous));
     for from in previous.into_iter().chain(plan.link.then_some(source)) {

@@ -401,7 +401,9 @@ impl Core {
             w.wal.is_some()
         };
         if wrote {
-            self.checkpoint()?;
+            self.checkpoint().map_err(|e| {
+                e.noting("every commit acknowledged as synced is in the log and the next open finds it; only bringing commits into segments failed")
+            })?;
             let tidied = self.fold().and_then(|()| {
                 let _maintenance = self.maintenance.lock();
                 self.collect_garbage().map(drop)

@@ -193,7 +193,7 @@ fn restore_lock(dir: &dyn Directory) -> Result<()> {
 /// What to do when rebuilding cannot help.
 fn beyond_rebuilding(error: Error) -> Error {
     let Error::Corrupt(mut damage) = error else { return error };
-    damage.what += ": this is primary data, which cannot be rebuilt. Save what is left with `triune salvage DB --out NEW`";
+    damage.what += ": this is primary data, which a rebuild cannot make anew";
     Error::Corrupt(damage)
 }
 

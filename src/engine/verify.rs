@@ -1,6 +1,7 @@
 //! What a state names in immutable files, and whether it is there as it was written.
 
 use super::segments::open_named;
+use crate::docstore::RowsReader;
 use crate::error::Result;
 use crate::format::effects::{CommitEffects, DeadSet};
 use crate::format::manifest::{Manifest, SegmentEntry};
@@ -10,6 +11,7 @@ use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::segment::SegmentReader;
 use crate::tombstones::{TombstonesPart, TombstonesReader};
+use crate::vector::VectorsReader;
 use crate::wal::LoggedRecord;
 
 /// Bytes of a section that are read at once.
@@ -85,7 +87,12 @@ pub(super) fn check_part(dir: &dyn Directory, database: Uuid, part: &NamedPart, 
             match depth {
                 Depth::Frame => Ok(()),
                 Depth::Primary => check_sections(&segment, |flags| flags & SECTION_DERIVED == 0),
-                Depth::EveryByte => check_sections(&segment, |_| true),
+                Depth::EveryByte => {
+                    check_sections(&segment, |_| true)?;
+                    // What the section table says of these two is looked at when they are used.
+                    RowsReader::open(&segment, entry.base_seq)?.check_id_map()?;
+                    VectorsReader::open(&segment)?.map_or(Ok(()), |vectors| vectors.check_norms())
+                }
             }
         }
         What::Tombstones(named, rows) => TombstonesReader::open(dir, database, part.file.number())?.tombstones(*named, *rows).map(drop),
@@ -103,6 +110,9 @@ pub(super) fn open_segment(dir: &dyn Directory, database: Uuid, entry: &SegmentE
 /// Reads every block of the sections whose flags are `wanted`.
 pub(super) fn check_sections(segment: &SegmentReader, wanted: impl Fn(u16) -> bool) -> Result<()> {
     for (section, flags) in segment.sections() {
+        if wanted(flags) {
+            section.verify_checksums()?;
+        }
         let mut at = 0;
         while wanted(flags) && at < section.len() {
             let end = (at + CHUNK_BYTES).min(section.len());

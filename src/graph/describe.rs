@@ -125,7 +125,8 @@ pub fn neighbours<P: GraphPart>(parts: &[P], name: &str) -> Result<Vec<Neighbour
         if let Some(other) = union.known(part, edge.other) {
             let (count, weight) = &mut relations[other as usize];
             *count += 1;
-            *weight += edge.weight;
+            // Two of the greatest numbers have no sum.
+            *weight = (*weight + edge.weight).min(f64::MAX);
         }
     })?;
     let own = union.documents(entity)?;

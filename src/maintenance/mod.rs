@@ -27,5 +27,5 @@ pub use backup::{BackupOptions, BackupReport, backup, backup_into};
 pub use dump::{DumpReport, dump};
 pub use rebuild::{RebuildReport, rebuild, rebuild_directory};
 pub use restore::{RestoreReport, restore, restore_into};
-pub use salvage::{Loss, LossKind, Salvage, SalvageReport, salvage, write_salvaged};
+pub use salvage::{Loss, LossKind, Salvage, SalvageReport, salvage, save, survey, write_salvaged};
 pub use upgrade::{UpgradeReport, upgrade, upgrade_directory};

@@ -50,12 +50,28 @@ pub struct SalvageReport {
 /// # Ok::<(), triune::Error>(())
 /// ```
 pub fn salvage(path: impl AsRef<Path>, new: impl AsRef<Path>, accept_loss: bool) -> Result<SalvageReport> {
-    let source = existing(path.as_ref(), "a database")?;
-    let survey = Salvage::survey(&source)?;
+    let survey = survey(path)?;
     if !survey.ledger().is_empty() && !accept_loss {
         return Ok(report(&survey, false));
     }
-    in_new_directory(new.as_ref(), |dir| write_salvaged(&survey, dir, Options::default()))
+    save(&survey, new)
+}
+
+/// What can be saved of the database in `path`, and what cannot: the first half of [`salvage()`], for whoever keeps the ledger before
+/// anything is made.
+///
+/// # Errors
+/// As [`Salvage::survey`].
+pub fn survey(path: impl AsRef<Path>) -> Result<Salvage> {
+    Salvage::survey(&existing(path.as_ref(), "a database")?)
+}
+
+/// Makes a new database in `new` of what a survey found, whatever is lost: the second half of [`salvage()`].
+///
+/// # Errors
+/// `AlreadyExists` when `new` holds a database, and those of reading and writing. After an error nothing is left there.
+pub fn save(survey: &Salvage, new: impl AsRef<Path>) -> Result<SalvageReport> {
+    in_new_directory(new.as_ref(), |dir| write_salvaged(survey, dir, Options::default()))
 }
 
 /// Writes what a survey found into a directory, whatever is lost, with options.

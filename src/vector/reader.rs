@@ -64,8 +64,8 @@ struct Inner {
     vector_rows: Option<Section>,
     /// Set once the rows were found ascending and in bounds.
     rows_checked: OnceLock<()>,
-    /// Missing only in a segment that lost its derived sections.
-    norms: Option<Section>,
+    /// Missing only in a segment that lost its derived sections; or why they cannot be used.
+    norms: Option<Result<Section>>,
     /// Whether links and codes are copied into memory of their own.
     pinned: bool,
     segment: SegmentReader,
@@ -89,10 +89,10 @@ impl VectorsReader {
             Some(s) => shape.decode_rows_entry(s.items(), s.aux(), s.len()).map_err(|e| located(s, e))?,
             None => shape.count,
         };
-        let norms = segment.section(SectionKind::VectorNorms);
-        if let Some(s) = &norms {
-            shape.decode_norms_entry(s.items(), s.len()).map_err(|e| located(s, e))?;
-        }
+        let norms = segment.section(SectionKind::VectorNorms).map(|s| match shape.decode_norms_entry(s.items(), s.len()) {
+            Ok(_) => Ok(s),
+            Err(e) => Err(located(&s, e)),
+        });
         let (rows_checked, segment) = (OnceLock::new(), segment.clone());
         let (graph, searchers) = (OnceLock::new(), Searchers::default());
         let inner = Inner { shape, rows, vectors, vector_rows, rows_checked, norms, pinned, segment, graph, searchers };
@@ -171,7 +171,7 @@ impl VectorsReader {
         let position = u64::from(position);
         let bytes = self.inner.shape.vector_bytes();
         kernel::walk::fetch(self.inner.vectors.ahead(position * bytes..(position + 1) * bytes));
-        if let Some(norms) = &self.inner.norms {
+        if let Some(Ok(norms)) = &self.inner.norms {
             kernel::walk::fetch(norms.ahead(position * INVERSE_NORM_BYTES..(position + 1) * INVERSE_NORM_BYTES));
         }
     }
@@ -207,7 +207,8 @@ impl VectorsReader {
     pub fn bytes(&self) -> VectorBytes {
         let Inner { segment, vectors, vector_rows, norms, graph, .. } = &*self.inner;
         let stored = |kind| segment.section(kind).map_or(0, |s| s.len());
-        let small = [vector_rows, norms].into_iter().flatten().map(Section::len).sum::<u64>();
+        let norms = norms.as_ref().and_then(|norms| norms.as_ref().ok());
+        let small = [vector_rows.as_ref(), norms].into_iter().flatten().map(Section::len).sum::<u64>();
         VectorBytes {
             vectors: vectors.len() + small,
             graphs: u64::from(self.has_graph()),
@@ -223,7 +224,11 @@ impl VectorsReader {
     }
 
     fn inverse_norm(&self, position: u32) -> Result<f64> {
-        let Some(norms) = &self.inner.norms else { return Ok(0.0) };
+        let norms = match &self.inner.norms {
+            Some(Ok(norms)) => norms,
+            Some(Err(e)) => return Err(e.duplicate()),
+            None => return Ok(0.0),
+        };
         let bytes = norms.read(u64::from(position) * INVERSE_NORM_BYTES..u64::from(position + 1) * INVERSE_NORM_BYTES)?;
         Ok(bytes.first_chunk::<8>().map_or(0.0, |b| f64::from_le_bytes(*b)))
     }
@@ -299,6 +304,23 @@ impl VectorsReader {
         (0..count.div_ceil(step)).map(move |i| i * step..count.min((i + 1).saturating_mul(step)))
     }
 
+    /// Whether there are inverse norms, one a vector, as far as the section table says.
+    pub(crate) fn check_norms(&self) -> Result<()> {
+        self.norms().map(drop)
+    }
+
+    fn norms(&self) -> Result<&Section> {
+        match &self.inner.norms {
+            Some(norms) => norms.as_ref().map_err(Error::duplicate),
+            None => Err(self.inner.vectors.corrupt(0, "the segment has no VectorNorms section")),
+        }
+    }
+
+    /// Damage: `row` has a vector with a component that is no finite number.
+    pub(crate) fn not_finite(&self, row: u32) -> Error {
+        self.inner.vectors.corrupt(0, format!("the vector of row {row} has a component that is not finite"))
+    }
+
     fn view<'a>(&self, bytes: &'a [u8]) -> StoredComponents<'a> {
         StoredComponents::new(self.inner.shape, bytes)
     }
@@ -313,8 +335,7 @@ impl VectorsReader {
         if !query.needs_norms() {
             return Ok(Cow::Borrowed(&[]));
         }
-        let norms = self.inner.norms.as_ref().ok_or_else(|| self.inner.vectors.corrupt(0, "the segment has no VectorNorms section"))?;
-        norms.read(u64::from(positions.start) * INVERSE_NORM_BYTES..u64::from(positions.end) * INVERSE_NORM_BYTES)
+        self.norms()?.read(u64::from(positions.start) * INVERSE_NORM_BYTES..u64::from(positions.end) * INVERSE_NORM_BYTES)
     }
 
     /// Which row lies at which position. Checks the rows at first use.

@@ -48,7 +48,12 @@ impl Failure {
         if error.kind() == io::ErrorKind::NotFound {
             return Failure::not_found(format!("there is no file {name}"));
         }
-        Failure::Refused { code: ErrorCode::Io, message: format!("{name}: {error}") }
+        Error::io(name.to_string(), io::Error::new(error.kind(), error.to_string())).into()
+    }
+
+    /// The same after commits that stand: damage says only of its own commit that it changed nothing.
+    pub(crate) fn after_commits(self) -> Failure {
+        self.reworded(|message| message.replacen("Nothing was changed.", "This commit changed nothing.", 1))
     }
 
     /// The same failure with a message made from its message.

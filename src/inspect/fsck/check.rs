@@ -123,11 +123,9 @@ impl<'a> At<'a> {
     }
 }
 
-/// Damage to a section that a room met while it opened others is that section's own: without a map from ids no document is lost.
+/// Damage to a section that a room met while it opened others is that section's own.
 fn narrower(code: Code, section: &SectionEntry) -> Option<Code> {
-    let room = matches!(code, Code::Rows | Code::Vectors);
-    let kinds = [(SectionKind::IdMap, Code::IdMap), (SectionKind::Sources, Code::Sources), (SectionKind::VectorNorms, Code::VectorNorms)];
-    kinds.iter().find(|(kind, _)| room && section.kind.get() == *kind as u16).map(|(_, code)| *code)
+    (code == Code::Rows && section.kind.get() == SectionKind::Sources as u16).then_some(Code::Sources)
 }
 
 /// The name of a section for people, also when this version does not know it.

@@ -6,7 +6,7 @@ use crate::docstore::{RowsReader, content_hash};
 use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::format::docs::{DOC_INDEX_ENTRY_BYTES, DocIndexEntry};
-use crate::format::ids::encode_id_map;
+use crate::format::ids::{check_id_map, encode_id_map};
 use crate::format::row_hash::id_hash;
 use crate::format::segment::SectionKind;
 use crate::format::sources::encode_sources;
@@ -90,6 +90,7 @@ pub(super) fn ids(reader: &SegmentReader, rows: &RowsReader, at: &mut At<'_>) ->
 /// The map is the one that the ids make: the specification leaves no choice.
 pub(super) fn id_map(reader: &SegmentReader, hashes: &[u64]) -> Result<()> {
     let section = reader.require(SectionKind::IdMap)?;
+    check_id_map(section.items(), section.aux(), section.len(), hashes.len() as u32).map_err(|e| section.corrupt(0, e.what))?;
     let found = section.whole()?;
     let expected = encode_id_map(hashes);
     let word = |bytes: &[u8], i: usize| bytes.get(i * 8..i * 8 + 8).map_or("nothing".to_string(), |w| format!("{w:02x?}"));

@@ -113,8 +113,8 @@ pub(super) fn padding(file: &dyn File, name: &str, from: u64, align: u64, report
 
 /// The zeros from `from` up to `to`, or to the end of the file. O(1) memory.
 pub(super) fn zeros(file: &dyn File, name: &str, from: u64, to: u64, report: &mut FsckReport) {
+    let to = file.len().map_or(to, |len| to.min(len));
     let read = || -> std::io::Result<Option<u64>> {
-        let to = to.min(file.len()?);
         let mut at = from;
         let mut window = Vec::new();
         while at < to {
@@ -130,7 +130,7 @@ pub(super) fn zeros(file: &dyn File, name: &str, from: u64, to: u64, report: &mu
     match read() {
         Ok(None) => {}
         Ok(Some(at)) => {
-            report.note(Code::Padding, name, at, format!("bytes {from} to {to} are zero when they are written, this one is not"))
+            report.note(Code::Padding, name, at, format!("of the bytes from {from} to {to} each that is written is zero, this one is not"))
         }
         Err(e) => report.note(Code::ReadFailed, name, from, e.to_string()),
     }

@@ -73,6 +73,7 @@ pub(super) fn norms(reader: &SegmentReader, vectors: &VectorsReader, exact: bool
         at.note(Code::VectorNorms, None, 0, "the segment has vectors and no section VectorNorms");
         return Ok(());
     };
+    vectors.shape().decode_norms_entry(section.items(), section.len()).map_err(|e| section.corrupt(0, e.what))?;
     let norms = section.whole()?;
     let norm =
         |position: usize| norms.get(position * 8..position * 8 + 8).and_then(|b| b.first_chunk::<8>()).map(|b| f64::from_le_bytes(*b));

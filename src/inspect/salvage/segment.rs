@@ -82,7 +82,11 @@ impl OpenSegment {
     fn vector(&self, row: u32) -> Result<Result<Option<Box<[f32]>>>> {
         match &self.vectors {
             Ok(None) => Ok(Ok(None)),
-            Ok(Some(vectors)) => tolerated(vectors.get(row).map(|v| v.map(|v| v.into_owned().into()))),
+            Ok(Some(vectors)) => tolerated(vectors.get(row).and_then(|v| {
+                // Sound checksums may stand over what no writer takes.
+                v.map(|v| if v.iter().all(|c| c.is_finite()) { Ok(v.into_owned().into()) } else { Err(vectors.not_finite(row)) })
+                    .transpose()
+            })),
             Err(e) => Ok(Err(e.duplicate())),
         }
     }

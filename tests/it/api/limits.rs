@@ -2,7 +2,7 @@
 
 use super::{doc, fresh, fresh_with, json, main_of, put, refused, search};
 use triune::limits::{DIMENSION_MAX, K_MAX, METADATA_BYTES_MAX, METADATA_DEPTH_MAX, NAME_BYTES_MAX, RECORD_BYTES_MAX, TEXT_BYTES_MAX};
-use triune::{Document, ErrorCode, Metadata, Patch, Schema, Search, WriteBatch};
+use triune::{Document, ErrorCode, Metadata, Patch, Relation, Schema, Search, WriteBatch};
 
 const LONG: usize = NAME_BYTES_MAX + 1;
 
@@ -115,4 +115,13 @@ fn k_is_at_most_a_million() {
         refused(search(&db, asked(K_MAX + 1)), ErrorCode::LimitExceeded, &["1000001", "1000000"]);
         refused(search(&db, asked(usize::MAX)), ErrorCode::LimitExceeded, &["1000000"]);
     }
+}
+
+#[test]
+fn the_greatest_weights_add_up_to_a_number() {
+    let (_disk, db) = fresh();
+    let greatest = || Relation::new("Alpha", "Beta").weight(f64::MAX);
+    put(&db, vec![doc("a", "").relations([greatest(), greatest()])]);
+    let found = main_of(&db).neighbours("alpha").unwrap();
+    assert_eq!((found[0].relations, found[0].weight), (2, f64::MAX));
 }

@@ -1,11 +1,13 @@
 //! Damage that passes every checksum: only the structures themselves, or the stored documents, tell.
 
-use super::image::Image;
+use super::image::{Image, options};
 use super::{Code, check, codes};
+use std::sync::Arc;
 use triune::format::segment::{SECTION_DERIVED, SectionKind};
 use triune::inspect::Severity;
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
+use triune::maintenance::{LossKind, Salvage, rebuild_directory, write_salvaged};
 
 #[track_caller]
 pub fn finds(disk: &SimDirectory, level: u8, code: Code) {
@@ -47,7 +49,7 @@ fn a_changed_byte_of_any_section_is_found_though_every_checksum_holds() {
 #[test]
 fn a_changed_table_entry_is_found() {
     let image = Image::of_rich();
-    let mut tried = 0;
+    let (mut tried, mut rebuilt) = (0, 0);
     for (i, entry) in image.sections(&image.segments()[0]).iter().enumerate() {
         for field in 0..3 {
             let disk = image.with_segment(0, |_, table| match field {
@@ -59,10 +61,28 @@ fn a_changed_table_entry_is_found() {
             assert!(!report.is_clean(), "{i}: field {field} of section {}", entry.kind);
             let derived = entry.flags.get() & SECTION_DERIVED != 0 && field < 2;
             assert!(!derived || report.worst() == Some(Severity::Derived), "field {field} of {}: {:#?}", entry.kind, report.findings);
+            if derived {
+                rebuild_directory(Arc::new(disk.clone()), options(), None).unwrap_or_else(|e| panic!("{}: {e}", entry.kind));
+                assert!(check(&disk, 3).is_clean(), "{}: {:#?}", entry.kind, check(&disk, 3).findings);
+                rebuilt += 1;
+            }
             tried += 1;
         }
     }
-    assert!(tried > 50, "{tried}");
+    assert!(tried > 50 && rebuilt > 20, "{tried}, {rebuilt}");
+}
+
+#[test]
+fn a_vector_that_is_no_number_is_lost_by_its_name_when_the_rest_is_saved() {
+    let image = Image::of_rich();
+    let disk = image.with_section(0, SectionKind::Vectors, |bytes| bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes()));
+    finds(&disk, 2, Code::Vectors);
+    let survey = Salvage::survey(&disk).unwrap();
+    let lost: Vec<_> = survey.ledger().iter().map(|loss| loss.kind).collect();
+    assert_eq!(lost, [LossKind::Vector]);
+    let new = SimDirectory::new();
+    write_salvaged(&survey, Arc::new(new.clone()), options()).unwrap();
+    assert!(check(&new, 3).is_clean(), "{:#?}", check(&new, 3).findings);
 }
 
 #[test]

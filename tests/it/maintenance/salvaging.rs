@@ -5,6 +5,7 @@ use super::fixture::{copy, dump_of_disk, fixture, options};
 use super::sections::{flip, manifest_of, sections_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use triune::format::segment::SegmentFooter;
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
 use triune::maintenance::{Loss, LossKind, Salvage, salvage, write_salvaged};
@@ -224,6 +225,28 @@ fn a_frame_of_a_segment_is_found_again() {
         let (saved, ledger) = saved(&damaged, &format!("byte {at}"));
         assert_eq!(ledger, [], "byte {at}");
         assert!(saved == now, "byte {at}");
+    }
+}
+
+#[test]
+fn a_file_cut_in_the_tables_at_its_end_costs_nothing() {
+    let (_, disk, now, before) = subjects().swap_remove(1);
+    let (_, manifest) = manifest_of(&disk);
+    let last = |file: u64| manifest.collections.iter().flat_map(|c| &c.segments).filter(move |s| s.file == file).max_by_key(|s| s.offset);
+    let entry = manifest.collections.iter().find(|c| c.name == "main").and_then(|c| last(c.segments[0].file)).unwrap();
+    let file = FileName::Segments(entry.file).to_string();
+    let bytes = disk.read_file(&file).unwrap();
+    let end = (entry.offset + entry.length) as usize;
+    let footer = SegmentFooter::decode(&bytes[end - 64..end]).unwrap();
+    // Footer and copy are gone, the table is not; and then its last entry is gone too.
+    let table = entry.offset as usize + (footer.table_offset.get() + 64 * u64::from(footer.sections.get())) as usize;
+    let cuts = [1, 2, 63, 64, 65, 100, end - table - 1, end - table, end - table + 64, end - table + 500];
+    for cut in cuts {
+        let damaged = copy(&disk);
+        damaged.write_file(&file, bytes[..end - cut].to_vec());
+        let (saved, ledger) = saved(&damaged, &format!("cut by {cut}"));
+        judge(&format!("cut by {cut}"), &now, &before, &saved, &ledger);
+        assert_eq!(ledger.is_empty(), cut <= end - table, "cut by {cut}: {ledger:?}");
     }
 }
 

@@ -29,7 +29,7 @@ impl Budget {
     pub fn of_this_run() -> Budget {
         match std::env::var("TRIUNE_SWEEP").as_deref() {
             Ok("full") => Budget { full: true, images: 256, nested_every: 3, nested_images: 6, depth: 2 },
-            _ => Budget { full: false, images: 12, nested_every: 23, nested_images: 3, depth: 1 },
+            _ => Budget { full: false, images: 8, nested_every: 23, nested_images: 3, depth: 1 },
         }
     }
 }

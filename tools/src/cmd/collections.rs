@@ -45,14 +45,15 @@ fn change(args: &CollectionsArgs, action: &CollectionsAction, out: &mut Out) -> 
     let database = super::open_for_writing(&args.database)?;
     let committed = database.commit(batch);
     let there = super::names(&database.snapshot().collections());
-    database.close()?;
     let committed = committed.map_err(|error| {
         let missing = error.code() == ErrorCode::NotFound;
         Failure::from(error).reworded(|message| if missing { format!("{message}. There {there}") } else { message })
     });
-    let deleted: u64 = committed?.outcomes.iter().map(|o| o.deleted).sum();
-    match out.json() {
-        true => out.object(&serde_json::json!({ "done": done, "deleted": deleted })),
-        false => out.line(done),
-    }
+    super::tell_and_close(database, committed, |commit| {
+        let deleted: u64 = commit.outcomes.iter().map(|o| o.deleted).sum();
+        match out.json() {
+            true => out.object(&serde_json::json!({ "done": done, "deleted": deleted })),
+            false => out.line(done),
+        }
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::progress::Stages;
 use crate::args::CompactArgs;
-use crate::output::{Out, Outcome};
+use crate::output::{Failure, Out, Outcome};
 use triune::Options;
 
 pub(crate) fn run(args: &CompactArgs, out: &mut Out) -> Outcome<()> {
@@ -12,12 +12,9 @@ pub(crate) fn run(args: &CompactArgs, out: &mut Out) -> Outcome<()> {
     let before = database.bytes_on_disk()?;
     let compacted = database.compact();
     stages.clear();
-    let after = database.bytes_on_disk();
-    database.close()?;
-    compacted?;
-    let after = after?;
-    match out.json() {
+    let compacted = compacted.and_then(|()| database.bytes_on_disk()).map_err(Failure::from);
+    super::tell_and_close(database, compacted, |after| match out.json() {
         true => out.object(&serde_json::json!({ "bytes_before": before, "bytes": after })),
         false => out.line(format_args!("compacted: {before} bytes before, {after} after")),
-    }
+    })
 }

@@ -21,9 +21,7 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
         Err(other) => return Err(other.into()),
     };
     let name = &args.target.collection;
-    let created = database.create_collection(name, schema.clone());
-    database.close()?;
-    created.map_err(|error| {
+    let created = database.create_collection(name, schema.clone()).map_err(|error| {
         let exists = error.code() == ErrorCode::AlreadyExists;
         Failure::from(error).reworded(|m| match exists {
             true => format!(
@@ -32,8 +30,12 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
             ),
             false => m,
         })
-    })?;
-    let path = args.target.database.display();
+    });
+    super::tell_and_close(database, created, |_| tell(args, made, schema, out))
+}
+
+fn tell(args: &CreateArgs, made: bool, schema: Schema, out: &mut Out) -> Outcome<()> {
+    let (path, name) = (args.target.database.display(), &args.target.collection);
     if out.json() {
         return out.object(&serde_json::json!({ "database": path.to_string(), "collection": name, "made": made, "schema": schema }));
     }

@@ -28,11 +28,12 @@ pub(crate) fn run(args: &DeleteArgs, out: &mut Out) -> Outcome<()> {
     }
     let database = super::open_for_writing(&args.target.database)?;
     super::collection(&database.snapshot(), &args.target)?;
-    let committed = database.commit(batch);
-    database.close()?;
-    let deleted = committed?.outcomes.iter().map(|o| o.deleted).sum();
-    match out.json() {
-        true => out.object(&serde_json::json!({ "deleted": deleted })),
-        false => out.line(format_args!("deleted {}", Counted(deleted, "document"))),
-    }
+    let committed = database.commit(batch).map_err(Failure::from);
+    super::tell_and_close(database, committed, |commit| {
+        let deleted = commit.outcomes.iter().map(|o| o.deleted).sum();
+        match out.json() {
+            true => out.object(&serde_json::json!({ "deleted": deleted })),
+            false => out.line(format_args!("deleted {}", Counted(deleted, "document"))),
+        }
+    })
 }

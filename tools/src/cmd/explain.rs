@@ -30,9 +30,9 @@ pub(super) fn without_entities(collection: &Collection, search: &Search) -> Opti
         ExtractorKind::None => {
             Some("the collection was made without an extractor, so no entity is found in the question, and the graph finds nothing")
         }
-        _ if extract_entities(extractor, query).is_empty() => {
-            Some("no entity was found in the question: names are seen by their capital letters (HIV or Paris, not hiv or paris)")
-        }
+        _ if extract_entities(extractor, query).is_empty() => Some(
+            "no entity was found in the question: names are seen by their capital letters, of ASCII alone (HIV or Paris, not hiv or Zürich)",
+        ),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use triune::ErrorCode;
-use triune::inspect::{Finding, FsckOptions, FsckProgress, FsckReport, FsckWatch, Severity, fsck};
+use triune::inspect::{Finding, FindingCode, FsckOptions, FsckProgress, FsckReport, FsckWatch, Severity, fsck};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = FSCK_STATUSES)]
@@ -67,13 +67,18 @@ pub(crate) fn run(args: &FsckArgs, out: &mut Out) -> Outcome<()> {
         bar.finish_and_clear();
     }
     let report = report?;
-    match out.json() {
-        true => out.object(&object(args, &report))?,
-        false => print(args, &report, out)?,
-    }
-    match report.exit_status() {
-        0 => Ok(()),
-        status => Err(Failure::Status(status)),
+    let told = match out.json() {
+        true => out.object(&object(args, &report)),
+        false => print(args, &report, out),
+    };
+    match (report.exit_status(), told.and_then(|()| out.flush())) {
+        (0, told) => told,
+        // The verdict is the status, also when the report was not read to its end or could not be written; the latter is said.
+        (status, Err(Failure::Refused { code, message })) => {
+            say(out.json(), code, &format!("{message}. The exit status is the verdict"));
+            Err(Failure::Status(status))
+        }
+        (status, _) => Err(Failure::Status(status)),
     }
 }
 
@@ -123,6 +128,11 @@ fn object<'a>(args: &FsckArgs, report: &'a FsckReport) -> ReportObject<'a> {
     }
 }
 
+/// Whether the next writer puts it right.
+fn heals(code: FindingCode) -> bool {
+    !matches!(code, FindingCode::Padding | FindingCode::HeadLength | FindingCode::CreateUnfinished)
+}
+
 fn print(args: &FsckArgs, report: &FsckReport, out: &mut Out) -> Outcome<()> {
     for f in &report.findings {
         let section = f.section.as_deref().map_or(String::new(), |s| format!(", section {s}"));
@@ -138,7 +148,10 @@ fn print(args: &FsckArgs, report: &FsckReport, out: &mut Out) -> Outcome<()> {
     let path = args.database.display();
     out.line(match report.worst() {
         None => format!("clean: {looked}"),
-        Some(Severity::Benign) => format!("benign: {looked}; nothing is lost. The next writer puts it right"),
+        Some(Severity::Benign) if report.findings.iter().all(|f| heals(f.code)) => {
+            format!("benign: {looked}; nothing is lost. The next writer that commits something puts it right")
+        }
+        Some(Severity::Benign) => format!("benign: {looked}; nothing is lost. docs/fsck.md says of each code what to do"),
         Some(Severity::Derived) => {
             format!("derived damage: {looked}; nothing stored is lost. Make the indexes again with `triune rebuild {path}`")
         }

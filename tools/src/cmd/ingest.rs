@@ -60,8 +60,8 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     };
     let closed = interrupt.close(|| database.close());
     done?;
-    closed?;
     counts.say(&args.target.collection, started, out)?;
+    closed?;
     if counts.passed_over > 0 { Err(Failure::Incomplete) } else { Ok(()) }
 }
 
@@ -388,6 +388,7 @@ impl Ingest<'_> {
             return failure;
         }
         let before = self.interrupt.committed();
+        let failure = if before > 0 { failure.after_commits() } else { failure };
         failure.reworded(|message| {
             format!("{source}: {message}. {} before it {} in", Counted(before, "file"), if before == 1 { "is" } else { "are" })
         })

@@ -51,7 +51,6 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
     let named = loader.schema.embedder.take().filter(|_| loader.embedder.is_none() && !loader.had_vector);
     let closed = interrupt.close(|| database.close());
     loaded?;
-    closed?;
     if let Some(named) = named.filter(|_| interrupt.committed() > 0) {
         let collection = &args.target.collection;
         note(format_args!("{collection} names the embedder {named:?}, and the lines got no vectors: --embedder makes them"));
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
             committed as f64 / seconds.max(1e-9)
         ))?;
     }
-    Ok(())
+    Ok(closed?)
 }
 
 struct Loader<'a> {
@@ -201,6 +200,7 @@ impl Loader<'_> {
         };
         // Of a commit whose outcome is unknown nobody can say that it is not there.
         let unknown = matches!(failure, Failure::Refused { code: ErrorCode::OutcomeUnknown, .. });
+        let failure = if self.interrupt.committed() > 0 { failure.after_commits() } else { failure };
         failure.reworded(|message| match unknown {
             true => format!("{place}: {message}. {} before these are committed", Counted(self.interrupt.committed(), "line")),
             false => format!("{place}: {message}. {committed}"),

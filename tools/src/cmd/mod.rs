@@ -152,6 +152,19 @@ fn collection(snapshot: &Snapshot, target: &Target) -> Outcome<Collection> {
     })
 }
 
+/// Says what was committed, then closes: it stands, whatever becomes of closing.
+fn tell_and_close<T>(database: Database, committed: Outcome<T>, tell: impl FnOnce(T) -> Outcome<()>) -> Outcome<()> {
+    let told = committed.and_then(tell);
+    let closed = database.close();
+    match told {
+        Err(refused @ Failure::Refused { .. }) => Err(refused),
+        told => {
+            closed?;
+            told
+        }
+    }
+}
+
 /// A command that makes a database found its place taken.
 fn taken(error: triune::Error) -> Failure {
     let exists = error.code() == ErrorCode::AlreadyExists;

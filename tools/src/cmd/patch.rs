@@ -2,7 +2,7 @@
 
 use crate::args::PatchArgs;
 use crate::jsonl::{Fields, read_all, value};
-use crate::output::{Failure, Out, Outcome};
+use crate::output::{Failure, Out, Outcome, note};
 use triune::{Patch, WriteBatch};
 
 pub(crate) fn run(args: &PatchArgs, out: &mut Out) -> Outcome<()> {
@@ -11,16 +11,24 @@ pub(crate) fn run(args: &PatchArgs, out: &mut Out) -> Outcome<()> {
         json => patch(&args.id, json)?,
     };
     let database = super::open_for_writing(&args.target.database)?;
-    super::collection(&database.snapshot(), &args.target)?;
+    let embedder = super::collection(&database.snapshot(), &args.target)?.schema().embedder.clone();
+    let stale = embedder.filter(|_| patch.text.is_some() && patch.vector.is_none());
     let mut batch = WriteBatch::new();
     batch.patch(&args.target.collection, vec![patch]);
-    let committed = database.commit(batch);
-    database.close()?;
-    committed?;
-    match out.json() {
-        true => out.object(&serde_json::json!({ "patched": 1 })),
-        false => out.line(format_args!("patched {}", args.id)),
-    }
+    let committed = database.commit(batch).map_err(Failure::from);
+    super::tell_and_close(database, committed, |_| {
+        if let Some(named) = stale {
+            let name = &args.target.collection;
+            note(format_args!(
+                "{name} names the embedder {named:?}; the vector is still that of the old text: give \"vector\" too, null for none, or load the \
+                 document again (`triune load --embedder`)"
+            ));
+        }
+        match out.json() {
+            true => out.object(&serde_json::json!({ "patched": 1 })),
+            false => out.line(format_args!("patched {}", args.id)),
+        }
+    })
 }
 
 /// Reads `{"metadata","text","vector"}`. Null removes a vector; elsewhere it equals absent.

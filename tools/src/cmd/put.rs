@@ -2,16 +2,18 @@
 
 use crate::args::PutArgs;
 use crate::jsonl::{Form, read_all};
-use crate::output::{Counted, Failure, Out, Outcome};
+use crate::output::{Counted, Failure, Out, Outcome, note};
 use serde_json::value::RawValue;
 use triune::WriteBatch;
 
 pub(crate) fn run(args: &PutArgs, out: &mut Out) -> Outcome<()> {
     let mut batch = WriteBatch::new();
-    let mut documents = 0;
+    let (mut documents, mut bare) = (0, 0);
     let mut add = |json: &str| -> Outcome<()> {
         // One put a document, as `load` does: of two with one id the later one stays.
-        batch.put(&args.target.collection, vec![Form::default().document(json)?]);
+        let document = Form::default().document(json)?;
+        bare += u64::from(document.vector.is_none());
+        batch.put(&args.target.collection, vec![document]);
         documents += 1;
         Ok(())
     };
@@ -21,14 +23,21 @@ pub(crate) fn run(args: &PutArgs, out: &mut Out) -> Outcome<()> {
         add(&args.document)?;
     }
     let database = super::open_for_writing(&args.target.database)?;
-    super::collection(&database.snapshot(), &args.target)?;
-    let committed = database.commit(batch);
-    database.close()?;
-    committed?;
-    match out.json() {
-        true => out.object(&serde_json::json!({ "written": documents })),
-        false => out.line(format_args!("wrote {} in one commit", Counted(documents, "document"))),
-    }
+    let embedder = super::collection(&database.snapshot(), &args.target)?.schema().embedder.clone();
+    let committed = database.commit(batch).map_err(Failure::from);
+    super::tell_and_close(database, committed, |_| {
+        if let Some(named) = embedder.filter(|_| bare > 0) {
+            let name = &args.target.collection;
+            let bare = Counted(bare, "document");
+            note(format_args!(
+                "{name} names the embedder {named:?}, and {bare} came without a vector: `triune load --embedder` makes them"
+            ));
+        }
+        match out.json() {
+            true => out.object(&serde_json::json!({ "written": documents })),
+            false => out.line(format_args!("wrote {} in one commit", Counted(documents, "document"))),
+        }
+    })
 }
 
 /// Calls `add` with each of the JSON values that follow one another in `text`, on one line or on several.

@@ -6,27 +6,20 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use triune::ErrorCode;
-use triune::maintenance::{Loss, salvage};
+use triune::maintenance::{Loss, save, survey};
 
 pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     if let Some(path) = &args.ledger {
         refuse_ledger(path)?;
     }
-    let report = salvage(&args.database, &args.out, args.accept_loss).map_err(|error| {
+    let found = survey(&args.database).map_err(|error| {
         let busy = error.code() == ErrorCode::Locked;
         super::taken(error).reworded(|message| if busy { format!("{message} ({})", writer(&args.database)) } else { message })
     })?;
-    match &args.ledger {
-        Some(path) => to_file(&report.ledger, path)?,
-        None => match report.ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()) {
-            // What is lost decides the status, also when nobody reads the ledger to its end.
-            Err(Failure::OutputClosed) => {}
-            told => told?,
-        },
-    }
-    if !report.made {
-        let saved = Counted(report.documents, "document");
-        let losses = Counted(report.ledger.len() as u64, "line");
+    keep(found.ledger(), args, out)?;
+    if !found.ledger().is_empty() && !args.accept_loss {
+        let saved = Counted(found.collections().iter().map(|c| c.documents).sum(), "document");
+        let losses = Counted(found.ledger().len() as u64, "line");
         return Err(Failure::Refused {
             code: ErrorCode::Corrupt,
             message: format!(
@@ -35,6 +28,11 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
             ),
         });
     }
+    let report = save(&found, &args.out).map_err(|error| {
+        // The next attempt writes it again.
+        args.ledger.as_ref().map(std::fs::remove_file);
+        super::taken(error)
+    })?;
     if out.json() {
         return out.object(&serde_json::json!({
             "collections": report.collections, "documents": report.documents, "losses": report.ledger.len()
@@ -55,16 +53,35 @@ fn writer(database: &Path) -> String {
     if said.trim().is_empty() { "its pid is not known".into() } else { format!("the writer is {}", said.trim()) }
 }
 
-fn to_file(ledger: &[Loss], path: &Path) -> Outcome<()> {
-    let write = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::create_new(path)?);
+/// Writes the ledger where it is to be. Before anything is made: nothing is lost without a word.
+fn keep(ledger: &[Loss], args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
+    let kept = match &args.ledger {
+        Some(path) => to_file(ledger, path).map_err(|e| Failure::file(path.display(), &e)),
+        None => ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()),
+    };
+    match kept {
+        // Nothing is made without `--accept-loss`: then what is lost decides the status, also when nobody reads the ledger to its end.
+        Err(Failure::OutputClosed) if !args.accept_loss => Ok(()),
+        Err(Failure::OutputClosed) => {
+            let message = "stdout was closed before the ledger was read, and nothing was made; `--ledger FILE` keeps it".to_string();
+            Err(Failure::Refused { code: ErrorCode::Io, message })
+        }
+        kept => kept.map_err(|f| f.reworded(|m| format!("the ledger could not be written, and nothing was made: {m}"))),
+    }
+}
+
+fn to_file(ledger: &[Loss], path: &Path) -> std::io::Result<()> {
+    // What is there already is somebody else's, and stays.
+    let mut file = BufWriter::new(File::create_new(path)?);
+    let mut write = || {
         for loss in ledger {
             serde_json::to_writer(&mut file, loss)?;
             file.write_all(b"\n")?;
         }
-        file.flush()
+        file.flush()?;
+        file.get_ref().sync_all()
     };
-    write().map_err(|e| Failure::file(path.display(), &e))
+    write().inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
 /// A ledger is a new file, and none inside a database: not the one that is to be saved either.

@@ -53,6 +53,8 @@ impl SourceType {
 
 /// Bytes that are looked at for a zero byte, which no text has.
 const PROBED_BYTES: usize = 8 << 10;
+/// What to do about text of another encoding.
+const CONVERT: &str = ". If it is text of another encoding, convert it (iconv -f LATIN1 -t UTF-8) and ingest it again";
 
 /// Bytes as text, with a remark when some had to be replaced. Not text: an error that says so.
 ///
@@ -78,12 +80,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(String, Option<String>), String> {
     replaced = replaced.saturating_sub(genuine);
     if (replaced + control) * 10 > all {
         return Err(format!(
-            "it is binary, or text in an encoding other than {encoding}: {replaced} of its {all} characters are not valid, {control} are control characters"
+            "it is binary, or text in an encoding other than {encoding}: {replaced} of its {all} characters are not valid, {control} are control characters{CONVERT}"
         ));
     }
     let remark = (replaced > 0).then(|| match replaced {
-        1 => format!("one place is not valid {encoding}; it was read as U+FFFD"),
-        n => format!("{n} places are not valid {encoding}; each was read as U+FFFD"),
+        1 => format!("one place is not valid {encoding}; it was read as U+FFFD{CONVERT}"),
+        n => format!("{n} places are not valid {encoding}; each was read as U+FFFD, and words with it are not found{CONVERT}"),
     });
     Ok((text, remark))
 }

@@ -192,3 +192,13 @@ fn what_gets_no_vector_or_asks_nothing_is_told() {
     let source = db.run("search", &["words", "--why-not", "notes"]).ok().stdout;
     assert!(source.contains("the source of that name has 1 document"), "{source}");
 }
+
+#[test]
+fn a_text_that_comes_without_a_vector_is_noted_where_an_embedder_is_named() {
+    let db = Db::new(&["--embedder", "static"]);
+    let run = db.run("put", &[r#"{"id":"a","text":"A puncture."}"#]).ok();
+    assert!(run.stderr.contains("1 document came without a vector"), "{}", run.stderr);
+    let run = db.run("patch", &["a", r#"{"text":"A flat tyre."}"#]).ok();
+    assert!(run.stderr.contains("of the old text"), "{}", run.stderr);
+    assert_eq!(db.run("patch", &["a", r#"{"text":"None.","vector":null}"#]).ok().stderr, "");
+}

@@ -63,6 +63,13 @@ fn fsck_tells_each_kind_of_damage_by_its_status() {
         usize::try_from(part["offset"].as_u64().expect("a number")).expect("it fits")
     };
     flip(&segments, offset("section Terms") + 3);
+    #[cfg(target_os = "linux")]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+        let unread = db.command("fsck", &["--json"]).stdout(full).output().expect("the binary runs");
+        let said = String::from_utf8_lossy(&unread.stderr);
+        assert!(unread.status.code() == Some(4) && said.contains("DiskFull") && said.contains("is the verdict"), "{said}");
+    }
     let run = db.run("fsck", &["--json"]);
     let report = &run.objects()[0];
     assert_eq!((run.status, &report["verdict"]), (4, &"derived".into()));

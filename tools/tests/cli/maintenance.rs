@@ -122,10 +122,71 @@ fn what_is_derived_is_rebuilt_and_the_rest_is_salvaged() {
     let (new, ledger) = (beside(&db, "new"), beside(&db, "ledger.jsonl"));
     let refused = db.run("salvage", &["--out", text(&new)]).refused(13, "Corrupt", &["--accept-loss", "Nothing was made"]);
     assert!(!exists(&new) && refused.objects().iter().all(|l| l["kind"] == "document"), "{}", refused.stdout);
+    #[cfg(target_os = "linux")]
+    {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+        let unread = db.command("salvage", &["--out", text(&new), "--accept-loss"]).stdout(full).output().expect("the binary runs");
+        let said = String::from_utf8_lossy(&unread.stderr);
+        assert!(unread.status.code() == Some(21) && said.contains("nothing was made") && !exists(&new), "{said}");
+    }
+    // A ledger that nobody can read is none.
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let unread = db.command("salvage", &["--out", text(&new), "--accept-loss"]).stdout(writer).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&unread.stderr);
+    assert!(unread.status.code() == Some(23) && said.contains("nothing was made") && !exists(&new), "{said}");
+    // What has the name of the ledger stays what it is, also when it leads nowhere.
+    std::os::unix::fs::symlink("/nonexistent/target", &ledger).expect("a link can be made");
+    db.run("salvage", &["--out", text(&new), "--accept-loss", "--ledger", text(&ledger)]).refused(23, "Io", &["nothing was made"]);
+    fs::remove_file(&ledger).expect("the link is there");
+    // A ledger goes with what was not made.
+    let taken = db.path();
+    db.run("salvage", &["--out", text(&taken), "--accept-loss", "--ledger", text(&ledger)]).refused(11, "AlreadyExists", &[]);
+    assert!(!exists(&ledger));
     let report = db.run("salvage", &["--out", text(&new), "--accept-loss", "--ledger", text(&ledger), "--json"]).ok().objects().remove(0);
     let lost = fs::read_to_string(&ledger).expect("the ledger reads").lines().count() as u64;
     assert!(lost > 0 && report["losses"] == lost && report["documents"] == 20 - lost, "{report}");
     triune(&["dump", text(&new)]).ok();
+}
+
+/// Changes a byte of a section of the only segment.
+fn damage(db: &Db, section: &str) {
+    let segments = largest_segments(&db.path());
+    let name = segments.file_name().and_then(|n| n.to_str()).expect("UTF-8");
+    let listed = db.run("inspect", &[name, "--json"]).ok().objects();
+    let named = format!("segment 0 section {section}");
+    let found = listed[0]["structures"].as_array().expect("structures").iter().find(|s| s["name"].as_str() == Some(&named));
+    let at = found.and_then(|s| s["offset"].as_u64()).unwrap_or_else(|| panic!("{named}: {}", listed[0]));
+    flip(&segments, usize::try_from(at).expect("it fits") + 3);
+}
+
+#[test]
+fn damage_that_a_later_batch_meets_is_told_beside_the_batches_that_stand() {
+    let db = Db::new(&[]);
+    db.feed("load", &["-"], (0..5).map(|i| format!("{{\"id\":\"d{i}\",\"text\":\"torn tail {i}\"}}\n")).collect::<String>()).ok();
+    damage(&db, "Lengths");
+    let run = db.feed("load", &["-", "--batch", "1", "--json"], "{\"id\":\"m\"}\n{\"id\":\"d2\"}\n");
+    assert!(run.status == 13 && run.stdout.contains("{\"committed\":1}"), "{}{}", run.stdout, run.stderr);
+    assert!(run.stderr.contains("This commit changed nothing.") && run.stderr.contains("1 line is committed"), "{}", run.stderr);
+}
+
+#[test]
+fn a_commit_stands_and_is_told_though_closing_meets_damage() {
+    let documents: String = (0..5).map(|i| format!("{{\"id\":\"d{i}\",\"text\":\"torn tail {i}\"}}\n")).collect();
+    for (command, args, said, count) in
+        [("delete", &["--id", "d0"][..], "deleted 1 document", 4), ("put", &["{\"id\":\"d1\",\"text\":\"torn\"}"], "wrote 1 document", 5)]
+    {
+        let db = Db::new(&[]);
+        db.feed("load", &["-"], documents.clone()).ok();
+        damage(&db, "Terms");
+        let run = db.run(command, args);
+        assert!(run.stdout.contains(said), "{command}: {}{}", run.stdout, run.stderr);
+        assert_eq!(run.status, 13, "{command}: closing counts the terms of the dead row, and they are damaged: {}", run.stderr);
+        assert!(run.stderr.contains("every commit") && !run.stderr.contains("Nothing was changed"), "{}", run.stderr);
+        assert_eq!(db.run("count", &["--json"]).ok().objects()[0]["count"], count, "{command}");
+        db.run("rebuild", &[]).ok();
+        db.run("fsck", &["--level", "3"]).ok();
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Connections to models, against a server and programs that misbehave. `cargo test --test connections --features http,command` runs all of
-//! it; without features there is nothing to test.
+//! Connections to models, against a server and programs that misbehave. A package of its own, because they are behind features of the library
+//! that bring dependencies: `cargo test -p triune-connections`, and `cargo test --workspace` too.
 //!
 //! | file | what is tested |
 //! | --- | --- |
@@ -12,17 +12,10 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where it stands, helpers included")]
 #![allow(unreachable_pub, reason = "the helpers are public to the modules of this binary, which has no outside")]
 
-#[cfg(feature = "http")]
 mod chatting;
-#[cfg(feature = "http")]
 mod embedding;
-#[cfg(feature = "http")]
 mod failing;
-#[cfg(feature = "command")]
 mod programs;
-#[cfg(feature = "http")]
 mod reranking;
-#[cfg(all(feature = "http", feature = "command"))]
 mod secrets;
-#[cfg(feature = "http")]
 mod server;
