@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use super::faults::SyncEffect;
 use super::inode::{Inode, Stamp, Versions, place};
@@ -19,13 +20,14 @@ pub(super) struct Entry {
     pub(super) pending: Versions<Option<FileId>>,
 }
 
-/// Everything that outlives a process. Cloning it shares the bytes until one of the two changes them.
+/// Everything that outlives a process. Cloning it, which happens before each operation of a sweep, shares each file and the names until one of
+/// the two changes them.
 #[derive(Clone)]
 pub(super) struct Disk {
     pub(super) clock: Stamp,
     /// Files are only added, so that an open handle stays valid after its name is gone.
-    pub(super) inodes: Vec<Inode>,
-    pub(super) names: BTreeMap<String, Entry>,
+    pub(super) inodes: Vec<Arc<Inode>>,
+    pub(super) names: Arc<BTreeMap<String, Entry>>,
     /// Whether a power cut can't take the directory itself.
     pub(super) directory_durable: bool,
     /// An earlier sync of the names lied.
@@ -38,7 +40,12 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn new(directory_durable: bool, garbage: bool) -> Disk {
-        Disk { clock: 0, inodes: Vec::new(), names: BTreeMap::new(), directory_durable, names_late: false, parent_late: false, garbage }
+        Disk { clock: 0, inodes: Vec::new(), names: Arc::default(), directory_durable, names_late: false, parent_late: false, garbage }
+    }
+
+    /// A file that is about to change, for this disk alone.
+    pub(super) fn inode_mut(&mut self, file: FileId) -> &mut Inode {
+        Arc::make_mut(&mut self.inodes[file])
     }
 
     pub(super) fn find(&self, name: &str) -> Option<FileId> {
@@ -56,12 +63,12 @@ impl Disk {
     }
 
     pub(super) fn create(&mut self, name: &str) {
-        self.inodes.push(Inode::new(name, Vec::new()));
+        self.inodes.push(Arc::new(Inode::new(name, Vec::new())));
         self.point(name, Some(self.inodes.len() - 1));
     }
 
     pub(super) fn link(&mut self, name: &str, file: Inode) {
-        self.inodes.push(file);
+        self.inodes.push(Arc::new(file));
         self.point(name, Some(self.inodes.len() - 1));
     }
 
@@ -71,23 +78,23 @@ impl Disk {
 
     fn point(&mut self, name: &str, file: Option<FileId>) {
         let stamp = self.tick();
-        let entry = self.names.entry(name.to_owned()).or_default();
+        let entry = Arc::make_mut(&mut self.names).entry(name.to_owned()).or_default();
         entry.cached = file;
         entry.pending.push(stamp, file);
     }
 
     pub(super) fn write(&mut self, file: FileId, offset: usize, bytes: &[u8]) {
         let stamp = self.tick();
-        self.inodes[file].write(stamp, offset, bytes);
+        self.inode_mut(file).write(stamp, offset, bytes);
     }
 
     pub(super) fn set_len(&mut self, file: FileId, len: usize) {
         let stamp = self.tick();
-        self.inodes[file].set_len(stamp, len);
+        self.inode_mut(file).set_len(stamp, len);
     }
 
     pub(super) fn sync_file(&mut self, file: FileId, effect: SyncEffect) {
-        let inode = &mut self.inodes[file];
+        let inode = self.inode_mut(file);
         match effect {
             SyncEffect::MakeDurable => inode.make_durable(),
             SyncEffect::Leave => {}
@@ -100,7 +107,8 @@ impl Disk {
         if effect == SyncEffect::Leave {
             return;
         }
-        for entry in self.names.values_mut() {
+        let names = Arc::make_mut(&mut self.names);
+        for entry in names.values_mut() {
             if effect == SyncEffect::MakeDurable
                 && let Some(&file) = entry.pending.newest()
             {
@@ -111,29 +119,27 @@ impl Disk {
             }
             entry.pending.clear();
         }
-        self.names.retain(|_, entry| entry.durable.is_some() || entry.cached.is_some());
+        names.retain(|_, entry| entry.durable.is_some() || entry.cached.is_some());
     }
 
     /// Puts a file with these bytes under a name, durably. An open file of that name changes under its handles.
     pub(super) fn place(&mut self, name: &str, inode: Inode) {
         let file = self.find(name).unwrap_or(self.inodes.len());
         if file == self.inodes.len() {
-            self.inodes.push(inode);
+            self.inodes.push(Arc::new(inode));
         } else {
-            self.inodes[file] = inode;
+            self.inodes[file] = Arc::new(inode);
         }
-        self.names.insert(name.to_owned(), Entry { durable: Some(file), cached: Some(file), pending: Versions::default() });
+        let entry = Entry { durable: Some(file), cached: Some(file), pending: Versions::default() };
+        Arc::make_mut(&mut self.names).insert(name.to_owned(), entry);
     }
 
     /// Cuts a file, durably, if it is longer.
     pub(super) fn shorten(&mut self, name: &str, len: u64) {
-        if let Some(file) = self.find(name) {
-            let inode = &mut self.inodes[file];
-            if inode.durable.len() > len {
-                inode.durable.edit().truncate(usize::try_from(len).expect("less than a length in memory"));
-                inode.cache = inode.durable.clone();
-            }
-        }
+        let Some(file) = self.find(name).filter(|&file| self.inodes[file].durable.len() > len) else { return };
+        let inode = self.inode_mut(file);
+        inode.durable.edit().truncate(usize::try_from(len).expect("less than a length in memory"));
+        inode.cache = inode.durable.clone();
     }
 
     /// How many bytes the named files take.
@@ -152,7 +158,7 @@ impl Disk {
         let mut order: Vec<Stamp> = of_names.chain(of_files).collect();
         order.sort_unstable();
         order.dedup();
-        for (name, entry) in &self.names {
+        for (name, entry) in self.names.iter() {
             (name, entry.pending.stamps().len()).hash(&mut hasher);
             entry.pending.stamps().iter().for_each(|stamp| place(&order, *stamp).hash(&mut hasher));
             for file in entry.pending.states(&entry.durable).chain([&entry.cached]) {
@@ -167,7 +173,7 @@ impl Disk {
     pub(super) fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.directory_durable.hash(&mut hasher);
-        for (name, entry) in &self.names {
+        for (name, entry) in self.names.iter() {
             if let Some(file) = entry.cached {
                 name.hash(&mut hasher);
                 self.inodes[file].cache.hash().hash(&mut hasher);

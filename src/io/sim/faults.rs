@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Error, Result};
 
+use rpds::VectorSync;
+
 /// An operation that changes something or makes it durable. Its `Display` is one line for a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
@@ -192,7 +194,8 @@ pub(super) enum SyncEffect {
 /// The operations of one run so far, and what is to happen to later ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Faults {
-    pub(super) trace: Vec<Operation>,
+    /// Shared by the copies of a machine, which a sweep makes before each operation.
+    pub(super) trace: VectorSync<Operation>,
     pub(super) crash: Option<(usize, CrashMode)>,
     pub(super) failures: BTreeMap<usize, FailureKind>,
     pub(super) failing_from: Option<(usize, FailureKind)>,
@@ -222,7 +225,7 @@ impl Faults {
     pub(super) fn begin(&mut self, operation: Operation) -> Result<Fate> {
         self.alive()?;
         let number = self.trace.len();
-        self.trace.push(operation);
+        self.trace.push_back_mut(operation);
         match self.crash {
             Some((at, mode)) if number >= at => {
                 self.crashed = true;

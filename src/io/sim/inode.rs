@@ -123,6 +123,12 @@ impl Content {
     }
 }
 
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 /// The part of `bytes` that sector `number` covers; empty past the end.
 fn sector_range(bytes: &[u8], number: u64) -> std::ops::Range<usize> {
     let start = usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(SECTOR).min(bytes.len());

@@ -130,7 +130,7 @@ impl Machine {
 
     pub(super) fn sync_file(&mut self, file: FileId) -> Result<()> {
         let fate = self.faults.begin(Operation::SyncFile { name: self.disk.inodes[file].name.clone() })?;
-        let (effect, answer) = fate.sync(&mut self.disk.inodes[file].late_error);
+        let (effect, answer) = fate.sync(&mut self.disk.inode_mut(file).late_error);
         self.disk.sync_file(file, effect);
         answer
     }

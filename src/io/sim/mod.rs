@@ -112,7 +112,7 @@ impl SimDirectory {
 
     /// The operations counted so far; element `n` is the one with number `n`.
     pub fn trace(&self) -> Vec<Operation> {
-        self.machine.lock().faults.trace.clone()
+        self.machine.lock().faults.trace.iter().cloned().collect()
     }
 
     /// Stops the machine at operation `n`, or at the next one if `n` has passed. It and every later call, reads too, fail with an error of kind
@@ -170,7 +170,7 @@ impl SimDirectory {
     pub fn fail_reads(&self, name: &str, offset: u64) {
         let mut machine = self.machine.lock();
         let file = machine.disk.find(name).unwrap_or_else(|| panic!("there is no file {name}"));
-        machine.disk.inodes[file].unreadable.insert(offset / inode::SECTOR as u64);
+        machine.disk.inode_mut(file).unreadable.insert(offset / inode::SECTOR as u64);
     }
 
     // What may be left. Every disk returned is independent of this one, has counted nothing, fails nothing, has no limit and holds no lock.
@@ -220,7 +220,7 @@ impl SimDirectory {
     /// The disk after the process was killed: reads see everything, and what was pending still is.
     pub fn after_kill(&self) -> SimDirectory {
         let mut disk = self.machine.lock().disk.clone();
-        disk.inodes.iter_mut().for_each(|inode| inode.sealed = false);
+        disk.inodes.iter_mut().filter(|inode| inode.sealed).for_each(|inode| Arc::make_mut(inode).sealed = false);
         SimDirectory::from_disk(disk)
     }
 
@@ -250,7 +250,7 @@ impl SimDirectory {
 
     /// Removes a name, durably. Does nothing if there is none.
     pub fn remove_file(&self, name: &str) {
-        self.machine.lock().disk.names.remove(name);
+        Arc::make_mut(&mut self.machine.lock().disk.names).remove(name);
     }
 
     /// A hash of all names and bytes that reads see: equal for equal disks, and, but for a chance of 2^-64, only for them. Not to be stored: it
@@ -318,7 +318,7 @@ impl Directory for SimDirectory {
     fn link_source(&self, name: &str) -> Result<LinkSource> {
         let machine = self.machine.lock();
         let file = machine.find(name)?;
-        Ok(LinkSource(LinkKind::Simulated(SharedFile(machine.disk.inodes[file].clone()))))
+        Ok(LinkSource(LinkKind::Simulated(SharedFile(Inode::clone(&machine.disk.inodes[file])))))
     }
 
     /// Another name for the bytes as they are, and as durable as they are; whoever changes them afterwards panics, as for mapped ones.
@@ -397,13 +397,14 @@ impl File for SimFile {
         self.machine.lock().set_len(self.file, self.writable, len)
     }
 
-    /// Returns a copy. Whoever changes the file afterwards breaks the promise that mapping rests on, and panics.
+    /// Returns the bytes as they are now. Whoever changes the file afterwards breaks the promise that mapping rests on, and panics.
     fn map(&self, len: u64) -> Result<Bytes> {
         let mut machine = self.machine.lock();
         machine.faults.access()?;
-        let bytes = machine.read(self.file, 0, len)?.to_vec();
-        machine.disk.inodes[self.file].sealed = true;
-        Ok(Bytes::new(bytes))
+        machine.read(self.file, 0, len)?;
+        let inode = machine.disk.inode_mut(self.file);
+        inode.sealed = true;
+        Ok(Bytes::new(inode.cache.clone()).slice(0, len).expect("a read of as many bytes succeeded"))
     }
 }
 

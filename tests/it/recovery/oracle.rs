@@ -1,6 +1,6 @@
 //! What must hold of every image.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use triune::inspect::{FindingCode, FsckOptions, FsckReport, fsck_directory};
 use triune::io::sim::SimDirectory;
@@ -85,11 +85,11 @@ pub fn same_state(found: &State, expected: &State, lsn: usize) -> Result<(), Str
 
 /// Holds every promise about recovery against one image.
 pub fn check(image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
-    check_and_count(image, allowed, &mut 0)
+    check_and_count(image, allowed, if Budget::of_this_run().full { 1 } else { 8 }, &mut 0)
 }
 
-/// As [`check`]; adds to `judged` how many times `fsck` looked.
-pub fn check_and_count(image: &SimDirectory, allowed: &Allowed, judged: &mut usize) -> Result<Found, String> {
+/// As [`check`]; `fsck` looks at one image of `every`, as it was found and at what became of it, and `judged` counts its looks.
+pub fn check_and_count(image: &SimDirectory, allowed: &Allowed, every: usize, judged: &mut usize) -> Result<Found, String> {
     let (before, found) = (image.operations(), image.snapshot());
     let read = reader(image);
     if image.operations() != before {
@@ -98,7 +98,7 @@ pub fn check_and_count(image: &SimDirectory, allowed: &Allowed, judged: &mut usi
     let read = match read {
         Err(e) if e.code() == ErrorCode::NotFound => {
             allowed.admits(Found::Unfinished)?;
-            return completed(image, allowed, Judge { found, judged }).map(|()| Found::Unfinished);
+            return completed(image, allowed, Judge { found, every, judged }).map(|()| Found::Unfinished);
         }
         Err(e) => return Err(format!("a read-only open: {e}")),
         Ok(db) => db,
@@ -119,7 +119,7 @@ pub fn check_and_count(image: &SimDirectory, allowed: &Allowed, judged: &mut usi
     if db.recovery().replayed_commits != 0 || image.image_hash() != recovered {
         return Err(format!("a second open changed something: {:?}", db.recovery()));
     }
-    goes_on(image, db, &exactly.states[lsn], lsn, Judge { found, judged })?;
+    goes_on(image, db, &exactly.states[lsn], lsn, Judge { found, every, judged })?;
     Ok(Found::At(lsn))
 }
 
@@ -157,7 +157,7 @@ fn goes_on(image: &SimDirectory, db: Database, state: &State, lsn: usize, mut ju
     drop(db);
     let mut expected = state.clone();
     expected.0.insert(NAME.into(), Held { dimension: None, documents: vec![document] });
-    let (judged, turn) = (judges(lsn.wrapping_add(image.operations())), image.operations() % 2);
+    let (judged, turn) = (lsn.wrapping_add(image.operations()).is_multiple_of(judge.every), image.operations() % 2);
     if judged {
         judge.what_was_found()?;
     }
@@ -178,15 +178,11 @@ fn goes_on(image: &SimDirectory, db: Database, state: &State, lsn: usize, mut ju
     Ok(())
 }
 
-/// Whether `fsck` looks at an image, and at what became of it: at each in a whole sweep, else at every eighth, since it reads every byte.
-fn judges(number: usize) -> bool {
-    static FULL: OnceLock<bool> = OnceLock::new();
-    *FULL.get_or_init(|| Budget::of_this_run().full) || number.is_multiple_of(8)
-}
-
 /// Asks `fsck` of an image as it was found, and of what became of it.
 struct Judge<'a> {
     found: SimDirectory,
+    /// It is asked of one image of so many.
+    every: usize,
     judged: &'a mut usize,
 }
 

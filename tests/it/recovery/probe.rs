@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io::Result;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use triune::io::sim::SimDirectory;
@@ -41,6 +42,8 @@ type Hook = Box<dyn FnOnce() + Send>;
 pub struct Probe {
     disk: SimDirectory,
     moments: Mutex<Vec<Moment>>,
+    /// Nobody will ask for the moments.
+    blind: AtomicBool,
     progress: Mutex<Progress>,
     /// Runs before the next write to a file of segments: work that is done meanwhile.
     meanwhile: Mutex<Option<Hook>>,
@@ -56,13 +59,20 @@ impl fmt::Debug for Probe {
 
 impl Probe {
     pub fn new(disk: SimDirectory, progress: Progress) -> Arc<Probe> {
-        Arc::new(Probe { disk, moments: Mutex::default(), progress: Mutex::new(progress), meanwhile: Mutex::default(), beside: None })
+        Arc::new(Probe {
+            disk,
+            moments: Mutex::default(),
+            blind: AtomicBool::default(),
+            progress: Mutex::new(progress),
+            meanwhile: Mutex::default(),
+            beside: None,
+        })
     }
 
     /// A probe whose moments are also those of another one.
     pub fn beside(disk: SimDirectory, progress: Progress, other: &Arc<Probe>) -> Arc<Probe> {
-        let (moments, meanwhile) = (Mutex::default(), Mutex::default());
-        Arc::new(Probe { disk, moments, progress: Mutex::new(progress), meanwhile, beside: Some(other.clone()) })
+        let (moments, blind, meanwhile) = (Mutex::default(), AtomicBool::default(), Mutex::default());
+        Arc::new(Probe { disk, moments, blind, progress: Mutex::new(progress), meanwhile, beside: Some(other.clone()) })
     }
 
     pub fn directory(self: &Arc<Probe>) -> Arc<dyn Directory> {
@@ -95,12 +105,20 @@ impl Probe {
         std::mem::take(&mut self.moments.lock().unwrap())
     }
 
+    /// Keeps no more moments: each is a copy of the disk.
+    pub fn stop_looking(&self) {
+        self.blind.store(true, Ordering::Relaxed);
+    }
+
     /// How many operations changed or synced something.
     pub fn operations(&self) -> usize {
         self.disk.operations()
     }
 
     fn look(&self) {
+        if self.blind.load(Ordering::Relaxed) {
+            return;
+        }
         let moment = self.now();
         self.moments.lock().unwrap().push(moment);
     }

@@ -23,13 +23,15 @@ pub struct Budget {
     pub nested_images: usize,
     /// How many crashed recoveries there are before the one that has to succeed.
     pub depth: usize,
+    /// Of the moments whose recovery is stopped, every how many the recovery from that is stopped too, up to the depth.
+    pub deep_every: usize,
 }
 
 impl Budget {
     pub fn of_this_run() -> Budget {
         match std::env::var("TRIUNE_SWEEP").as_deref() {
-            Ok("full") => Budget { full: true, images: 256, nested_every: 3, nested_images: 6, depth: 2 },
-            _ => Budget { full: false, images: 8, nested_every: 23, nested_images: 3, depth: 1 },
+            Ok("full") => Budget { full: true, images: 256, nested_every: 4, nested_images: 6, depth: 2, deep_every: 4 },
+            _ => Budget { full: false, images: 8, nested_every: 23, nested_images: 3, depth: 1, deep_every: 1 },
         }
     }
 }
@@ -61,6 +63,8 @@ impl Tally {
 #[derive(Default)]
 pub struct Checked {
     seen: HashMap<u64, Found>,
+    /// How many crashed recoveries lead to what is checked now.
+    crashed: usize,
     pub tally: Tally,
 }
 
@@ -74,9 +78,19 @@ impl Checked {
             return Ok(found);
         }
         self.tally.distinct += 1;
-        let found = oracle::check_and_count(image, allowed, &mut self.tally.judged)?;
+        let found = oracle::check_and_count(image, allowed, self.judge_every(), &mut self.tally.judged)?;
         self.seen.insert(hash, found);
         Ok(found)
+    }
+
+    /// `fsck` reads every byte: at whole size it looks at each image that a first crash leaves, and at every fourth of the many more that
+    /// crashed recoveries leave.
+    fn judge_every(&self) -> usize {
+        match (Budget::of_this_run().full, self.crashed) {
+            (false, _) => 8,
+            (true, 0) => 1,
+            (true, _) => 4,
+        }
     }
 }
 
@@ -110,10 +124,13 @@ pub fn sweep(name: &str, moments: &[Moment], budget: Budget, garbage: bool) -> R
         moment.disk.set_garbage(garbage);
         checked.tally.moments += 1;
         let (of_cut, of_kill) = (Allowed::after_power_cut(&moment.progress), Allowed::after_kill(&moment.progress));
-        let nested = n % budget.nested_every == 0;
+        // The two passes of a workload, without and with garbage, take turns.
+        let turn = n + if garbage { budget.nested_every / 2 } else { 0 };
+        let nested = turn.is_multiple_of(budget.nested_every);
         if nested {
             let before = checked.tally.distinct;
-            crash_recovery(&moment.disk.after_kill(), &of_cut, &of_kill, budget, budget.depth, &mut checked).map_err(at)?;
+            let depth = if turn.is_multiple_of(budget.nested_every * budget.deep_every) { budget.depth } else { 1 };
+            crash_recovery(&moment.disk.after_kill(), &of_cut, &of_kill, budget, depth, &mut checked).map_err(at)?;
             checked.tally.nested += checked.tally.distinct - before;
         }
         checked.check(&moment.disk.after_kill(), &of_kill).map_err(|e| at(format!("killed: {e}")))?;
@@ -143,6 +160,7 @@ pub fn crash_recovery(
     depth: usize,
     checked: &mut Checked,
 ) -> Result<(), String> {
+    checked.crashed += 1;
     let probe = Probe::new(image.snapshot(), Progress::default());
     let opened = match Database::open_with(probe.directory(), oracle::options()) {
         // What comes after an unfinished create is another one.
@@ -172,6 +190,7 @@ pub fn crash_recovery(
             checked.check(&image, of_cut).map_err(|e| at(format!("image {i}: {e}")))?;
         }
     }
+    checked.crashed -= 1;
     Ok(())
 }
 
