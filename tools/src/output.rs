@@ -1,8 +1,8 @@
 //! What the commands say: results to stdout, notes and errors to stderr, and the exit status that an error means.
 
 use serde::Serialize;
-use std::fmt::{self, Display};
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use triune::{Error, ErrorCode};
 
 /// The result of a command, or of a part of one.
@@ -117,12 +117,15 @@ fn present(what: &str) -> String {
 pub(crate) struct Out {
     writer: BufWriter<StdoutLock<'static>>,
     json: bool,
+    /// Whether a terminal shows it, which obeys what stands in a document.
+    terminal: bool,
 }
 
 impl Out {
     /// Takes stdout for the whole run.
     pub(crate) fn new(json: bool) -> Out {
-        Out { writer: BufWriter::with_capacity(64 << 10, io::stdout().lock()), json }
+        let stdout = io::stdout();
+        Out { terminal: stdout.is_terminal(), writer: BufWriter::with_capacity(64 << 10, stdout.lock()), json }
     }
 
     /// Whether `--json` was given.
@@ -130,9 +133,10 @@ impl Out {
         self.json
     }
 
-    /// One line of text.
+    /// One line of text: to a terminal with its control characters spelled out, else as it is.
     pub(crate) fn line(&mut self, text: impl Display) -> Outcome<()> {
-        writeln!(self.writer, "{text}").map_err(closed)
+        let written = if self.terminal { writeln!(self.writer, "{}", Harmless(text)) } else { writeln!(self.writer, "{text}") };
+        written.map_err(closed)
     }
 
     /// One line of JSON.
@@ -168,7 +172,7 @@ pub(crate) fn report(json: bool, code: ErrorCode, message: &str) {
     let mut stderr = io::stderr().lock();
     let _ = match json {
         true => writeln!(stderr, "{}", serde_json::json!({ "error": ErrorObject { code: code.as_str(), message } })),
-        false => writeln!(stderr, "error[{code}]: {message}"),
+        false => writeln!(stderr, "error[{code}]: {}", Harmless(message)),
     };
 }
 
@@ -186,7 +190,35 @@ pub(crate) fn note(text: impl Display) {
 
 /// A remark of some kind, on stderr.
 pub(crate) fn aside(kind: &str, text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{kind}: {text}");
+    let _ = writeln!(io::stderr().lock(), "{kind}: {}", Harmless(text));
+}
+
+/// Text in which no terminal finds a command: control characters but for line ends and tabs are spelled out, as in `\x1b`.
+///
+/// Documents come from anywhere; one that is shown must not retitle the window, write into the clipboard or hide other lines.
+struct Harmless<T>(T);
+
+impl<T: Display> Display for Harmless<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Spelling(f), "{}", self.0)
+    }
+}
+
+/// Writes on what comes, spelling out control characters.
+struct Spelling<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Spelling<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
+            let (before, from) = rest.split_at(at);
+            self.0.write_str(before)?;
+            let control = from.chars().next().unwrap_or_default();
+            write!(self.0, "\\x{:02x}", u32::from(control))?;
+            rest = &from[control.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
 }
 
 /// A number of things, with the right form of the noun: `1 line`, `2 lines`.
@@ -241,6 +273,14 @@ mod tests {
         assert_eq!(excerpt("ab cd", 2), "ab…");
         assert_eq!(excerpt("日本語", 3), "日本語");
         assert_eq!(excerpt("", 3), "");
+    }
+
+    #[test]
+    fn a_terminal_is_told_nothing_by_a_document() {
+        let shown = |text: &str| Harmless(text).to_string();
+        assert_eq!(shown("\u{1b}]0;owned\u{7}\rhidden\u{9b}2J\u{7f}"), r"\x1b]0;owned\x07\x0dhidden\x9b2J\x7f");
+        assert_eq!(shown("straße\tdé\n日本語"), "straße\tdé\n日本語");
+        assert_eq!(format!("{}", Harmless(format_args!("{} {}", "\u{1b}", 2))), r"\x1b 2");
     }
 
     #[test]

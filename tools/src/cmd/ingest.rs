@@ -22,6 +22,8 @@ use std::time::Instant;
 use triune::models::Embedder;
 use triune::{Database, Document, Durability, Error, ErrorCode, ExtractorKind, Metadata, Schema, StoredDocument, WriteBatch};
 
+type MaybeEmbedder = Option<Box<dyn Embedder>>;
+
 pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     let wanted = Wanted::parse(args.embedder.as_deref())?;
     args.cutting.check().map_err(Failure::invalid)?;
@@ -31,8 +33,10 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
         |path: &PathBuf| Root::at(path).map_err(|e| Failure::file(path.display(), &e).reworded(|m| format!("{m}. Nothing was changed")));
     let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
 
+    // Where nothing is yet, an embedder that does not answer leaves nothing.
+    let first = if args.target.database.exists() { None } else { Some(wanted.for_new_collection()?) };
     let database = open_or_create(&args.target.database)?;
-    let (schema, embedder) = collection(&database, &args.target.collection, &wanted)?;
+    let (schema, embedder) = collection(&database, &args.target.collection, &wanted, first)?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     let interrupt = Interrupt::install(&input, "file", out.json())?;
     if embedder.is_none() {
@@ -73,8 +77,8 @@ fn open_or_create(path: &Path) -> Outcome<Database> {
     }
 }
 
-/// The schema of the collection, which is made when it is not there, and the embedder of what comes into it.
-fn collection(database: &Database, name: &str, wanted: &Wanted) -> Outcome<(Schema, Option<Box<dyn Embedder>>)> {
+/// The schema of the collection, which is made when it is not there, and the embedder of what comes into it, unless it is at hand.
+fn collection(database: &Database, name: &str, wanted: &Wanted, at_hand: Option<MaybeEmbedder>) -> Outcome<(Schema, MaybeEmbedder)> {
     let snapshot = database.snapshot();
     if snapshot.collections().iter().any(|c| c == name) {
         let schema = snapshot.collection(name)?.schema().clone();
@@ -82,7 +86,7 @@ fn collection(database: &Database, name: &str, wanted: &Wanted) -> Outcome<(Sche
         return Ok((schema, embedder));
     }
     let mut schema = Schema { source_key: "file_path".into(), ..Schema::default() };
-    let embedder = wanted.for_new_collection()?;
+    let embedder = at_hand.map_or_else(|| wanted.for_new_collection(), Ok)?;
     if let Some(embedder) = &embedder {
         embedder::name(&**embedder, &mut schema);
     }
@@ -167,7 +171,7 @@ struct Ingest<'a> {
     args: &'a IngestArgs,
     prefix: Option<&'a str>,
     schema: Schema,
-    embedder: Option<Box<dyn Embedder>>,
+    embedder: MaybeEmbedder,
     worker: Worker,
     /// The sources of this run, with the file each is read from.
     claimed: HashMap<String, PathBuf>,

@@ -136,6 +136,8 @@ for line in sys.stdin:
     print(json.dumps({"vectors":[[t.count(c) for c in "abc"] for t in json.loads(line)["texts"]]}),flush=True)
 "#;
     let embedder = format!("cmd:python3 {}", db.file("letters.py", program));
+    db.run("ingest", &[&root, "--embedder", "cmd:/nowhere/at/all"]).refused(24, "Model", &["all"]);
+    assert!(!db.path().exists(), "a first ingest whose embedder does not answer leaves nothing");
     db.run("ingest", &[&root, "--embedder", &embedder]).ok();
     assert_eq!(embedder_of(&db), json!("letters-v1"));
     let hits = db.run("search", &["a", "--mode", "vector", "--embedder", &embedder, "--json"]).ok().objects();
