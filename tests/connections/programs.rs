@@ -186,7 +186,7 @@ fn a_program_that_cannot_be_started_or_does_not_introduce_itself_is_told() {
     };
     let python = |code: &str| format!("cmd:python3 -c '{code}'");
     for (line, kind, what) in [
-        ("cmd:/no/such/program --key=hidden".to_string(), ModelErrorKind::Configuration, "the program program cannot be started"),
+        ("cmd:/no/such/program --key=hidden".to_string(), ModelErrorKind::Configuration, "there is no program program"),
         ("cmd:".to_string(), ModelErrorKind::Configuration, "names no program"),
         ("cmd:python3 'hidden".to_string(), ModelErrorKind::Configuration, "has no end"),
         (python("print(\"hidden\")"), ModelErrorKind::Configuration, "the first line of the program python3 is not JSON"),

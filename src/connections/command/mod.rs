@@ -115,7 +115,14 @@ impl CommandEmbedder {
     fn run(&self, call: &Call<'_>) -> Result<(Running, Hello), ModelError> {
         let configuration = |what: String| ModelError::new(ModelErrorKind::Configuration, what);
         let started = Running::start(&self.words, self.options.line_bytes_max);
-        let mut running = started.map_err(|e| configuration(format!("the program {} cannot be started: {}", self.name, e.kind())))?;
+        let mut running = started.map_err(|e| {
+            let missing = e.kind() == std::io::ErrorKind::NotFound;
+            configuration(if missing {
+                format!("there is no program {}", self.name)
+            } else {
+                format!("the program {} cannot be started: {}", self.name, e.kind())
+            })
+        })?;
         let line = self.hear(&mut running, call, self.options.start_timeout, "its first line")?;
         let hello: Hello = serde_json::from_slice(&line).map_err(|e| {
             configuration(format!("the first line of the program {} {}: it says fingerprint and dimension", self.name, fault(&e)))

@@ -52,15 +52,22 @@ pub fn vector((kind, parts): (u8, [i8; 3]), dimension: Option<usize>) -> Vec<f32
     match kind {
         // Numbers that are no binary16.
         100..=159 => v.iter_mut().for_each(|x| *x = *x / 3.0 + 1e-6),
-        160..=169 => v[0] = 65_519.0,
-        170..=175 => v[0] = -65_520.0,
+        160..=169 => begin_with(&mut v, 65_519.0),
+        170..=175 => begin_with(&mut v, -65_520.0),
         251 => v.push(1.0),
-        252 => v[0] = f32::NAN,
+        252 => begin_with(&mut v, f32::NAN),
         253 => v.clear(),
-        254 => v[0] = f32::INFINITY,
+        254 => begin_with(&mut v, f32::INFINITY),
         _ => {}
     }
     v
+}
+
+/// In a batch that will be refused, an empty vector before this one may have made the dimension none.
+fn begin_with(v: &mut [f32], component: f32) {
+    if let Some(first) = v.first_mut() {
+        *first = component;
+    }
 }
 
 /// Objects with odd spacing, some naming a source under one of the two keys, some with values of every kind that a filter tells apart.

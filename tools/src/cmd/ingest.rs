@@ -35,6 +35,9 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
 
     // Where nothing is yet, an embedder that does not answer leaves nothing.
     let first = if args.target.database.exists() { None } else { Some(wanted.for_new_collection()?) };
+    if let Some(Some(embedder)) = &first {
+        embedder::of_documents(&**embedder, &["Does it answer?"])?;
+    }
     let database = open_or_create(&args.target.database)?;
     let (schema, embedder) = collection(&database, &args.target.collection, &wanted, first)?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");

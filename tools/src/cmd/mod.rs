@@ -142,7 +142,7 @@ fn collection(snapshot: &Snapshot, target: &Target) -> Outcome<Collection> {
         let missing = error.code() == ErrorCode::NotFound;
         Failure::from(error).reworded(|message| match missing {
             true => format!(
-                "{message}. There {}. Make it with `triune create {} --collection {}`",
+                "{message}. There {}. One is made with `triune create {} --collection {}`",
                 names(&snapshot.collections()),
                 target.database.display(),
                 target.collection

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &PatchArgs, out: &mut Out) -> Outcome<()> {
             let name = &args.target.collection;
             note(format_args!(
                 "{name} names the embedder {named:?}; the vector is still that of the old text: give \"vector\" too, null for none, or load the \
-                 document again (`triune load --embedder`)"
+                 document again (`triune load DATABASE FILE --embedder static`, or `cmd:PROGRAM`)"
             ));
         }
         match out.json() {

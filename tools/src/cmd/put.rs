@@ -30,7 +30,7 @@ pub(crate) fn run(args: &PutArgs, out: &mut Out) -> Outcome<()> {
             let name = &args.target.collection;
             let bare = Counted(bare, "document");
             note(format_args!(
-                "{name} names the embedder {named:?}, and {bare} came without a vector: `triune load --embedder` makes them"
+                "{name} names the embedder {named:?}, and {bare} came without a vector: `triune load DATABASE FILE --embedder static` (or `cmd:PROGRAM`) makes them"
             ));
         }
         match out.json() {

@@ -137,6 +137,8 @@ for line in sys.stdin:
 "#;
     let embedder = format!("cmd:python3 {}", db.file("letters.py", program));
     db.run("ingest", &[&root, "--embedder", "cmd:/nowhere/at/all"]).refused(24, "Model", &["all"]);
+    let dies = db.file("dies.py", "print('{\"fingerprint\":\"dies-v1\",\"dimension\":3}',flush=True)\ninput()\n");
+    db.run("ingest", &[&root, "--embedder", &format!("cmd:python3 {dies}")]).refused(24, "Model", &["python3"]);
     assert!(!db.path().exists(), "a first ingest whose embedder does not answer leaves nothing");
     db.run("ingest", &[&root, "--embedder", &embedder]).ok();
     assert_eq!(embedder_of(&db), json!("letters-v1"));
