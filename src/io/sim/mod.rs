@@ -318,7 +318,7 @@ impl Directory for SimDirectory {
     fn link_source(&self, name: &str) -> Result<LinkSource> {
         let machine = self.machine.lock();
         let file = machine.find(name)?;
-        Ok(LinkSource(LinkKind::Simulated(SharedFile(Inode::clone(&machine.disk.inodes[file])))))
+        Ok(LinkSource(LinkKind::Simulated(SharedFile(machine.disk.inodes[file].clone()))))
     }
 
     /// Another name for the bytes as they are, and as durable as they are; whoever changes them afterwards panics, as for mapped ones.
@@ -337,7 +337,7 @@ impl Directory for SimDirectory {
 }
 
 /// A file that another simulated disk may link to.
-pub(crate) struct SharedFile(Inode);
+pub(crate) struct SharedFile(Arc<Inode>);
 
 impl fmt::Debug for SharedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

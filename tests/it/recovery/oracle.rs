@@ -85,7 +85,7 @@ pub fn same_state(found: &State, expected: &State, lsn: usize) -> Result<(), Str
 
 /// Holds every promise about recovery against one image.
 pub fn check(image: &SimDirectory, allowed: &Allowed) -> Result<Found, String> {
-    check_and_count(image, allowed, if Budget::of_this_run().full { 1 } else { 8 }, &mut 0)
+    check_and_count(image, allowed, Budget::of_this_run().judge_every(0), &mut 0)
 }
 
 /// As [`check`]; `fsck` looks at one image of `every`, as it was found and at what became of it, and `judged` counts its looks.

@@ -34,6 +34,16 @@ impl Budget {
             _ => Budget { full: false, images: 8, nested_every: 23, nested_images: 3, depth: 1, deep_every: 1 },
         }
     }
+
+    /// Of how many images `fsck`, which reads every byte, looks at one: at whole size at each that a first crash leaves, and at every fourth of
+    /// the many more that `crashed` recoveries lead to.
+    pub fn judge_every(self, crashed: usize) -> usize {
+        match (self.full, crashed) {
+            (false, _) => 8,
+            (true, 0) => 1,
+            (true, _) => 4,
+        }
+    }
 }
 
 /// What was looked at.
@@ -78,19 +88,10 @@ impl Checked {
             return Ok(found);
         }
         self.tally.distinct += 1;
-        let found = oracle::check_and_count(image, allowed, self.judge_every(), &mut self.tally.judged)?;
+        let every = Budget::of_this_run().judge_every(self.crashed);
+        let found = oracle::check_and_count(image, allowed, every, &mut self.tally.judged)?;
         self.seen.insert(hash, found);
         Ok(found)
-    }
-
-    /// `fsck` reads every byte: at whole size it looks at each image that a first crash leaves, and at every fourth of the many more that
-    /// crashed recoveries leave.
-    fn judge_every(&self) -> usize {
-        match (Budget::of_this_run().full, self.crashed) {
-            (false, _) => 8,
-            (true, 0) => 1,
-            (true, _) => 4,
-        }
     }
 }
 

@@ -34,10 +34,7 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
 
     // Where nothing is yet, an embedder that does not answer leaves nothing.
-    let first = if args.target.database.exists() { None } else { Some(wanted.for_new_collection()?) };
-    if let Some(Some(embedder)) = &first {
-        embedder::of_documents(&**embedder, &["Does it answer?"])?;
-    }
+    let first = if args.target.database.exists() { None } else { Some(answering(&wanted)?) };
     let database = open_or_create(&args.target.database)?;
     let (schema, embedder) = collection(&database, &args.target.collection, &wanted, first)?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -80,6 +77,15 @@ fn open_or_create(path: &Path) -> Outcome<Database> {
     }
 }
 
+/// The embedder of a collection that is about to be made, once it gave a vector: a collection that nobody can fill is not made.
+fn answering(wanted: &Wanted) -> Outcome<MaybeEmbedder> {
+    let embedder = wanted.for_new_collection()?;
+    if let Some(embedder) = &embedder {
+        embedder::of_documents(&**embedder, &["Does it answer?"])?;
+    }
+    Ok(embedder)
+}
+
 /// The schema of the collection, which is made when it is not there, and the embedder of what comes into it, unless it is at hand.
 fn collection(database: &Database, name: &str, wanted: &Wanted, at_hand: Option<MaybeEmbedder>) -> Outcome<(Schema, MaybeEmbedder)> {
     let snapshot = database.snapshot();
@@ -89,7 +95,7 @@ fn collection(database: &Database, name: &str, wanted: &Wanted, at_hand: Option<
         return Ok((schema, embedder));
     }
     let mut schema = Schema { source_key: "file_path".into(), ..Schema::default() };
-    let embedder = at_hand.map_or_else(|| wanted.for_new_collection(), Ok)?;
+    let embedder = at_hand.map_or_else(|| answering(wanted), Ok)?;
     if let Some(embedder) = &embedder {
         embedder::name(&**embedder, &mut schema);
     }

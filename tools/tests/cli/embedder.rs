@@ -141,6 +141,8 @@ for line in sys.stdin:
     db.run("ingest", &[&root, "--embedder", &format!("cmd:python3 {dies}")]).refused(24, "Model", &["python3"]);
     assert!(!db.path().exists(), "a first ingest whose embedder does not answer leaves nothing");
     db.run("ingest", &[&root, "--embedder", &embedder]).ok();
+    db.run("ingest", &[&root, "--collection", "more", "--embedder", &format!("cmd:python3 {dies}")]).refused(24, "Model", &["python3"]);
+    assert_eq!(db.run("collections", &["--json"]).ok().objects().len(), 1, "nor does a first ingest into a collection");
     assert_eq!(embedder_of(&db), json!("letters-v1"));
     let hits = db.run("search", &["a", "--mode", "vector", "--embedder", &embedder, "--json"]).ok().objects();
     assert_eq!(hits.len(), 3);
