@@ -242,6 +242,19 @@ impl Error {
         Error::Io { context, source }
     }
 
+    /// Refuses a counter that would go beyond the greatest number that files may hold: no work reaches it, but a forged file may start there,
+    /// and what was written behind it could never be read.
+    pub(crate) fn refuse_counter(what: &str, next: u64) -> Result<()> {
+        const MOST: u64 = crate::options::limits::COUNTER_MAX;
+        if next <= MOST {
+            return Ok(());
+        }
+        Err(Error::LimitExceeded(format!(
+            "{what} {next} would be the next one, and at most {MOST} is counted; nothing was changed. `triune dump` and `triune restore` make a \
+             database that counts from 1 again"
+        )))
+    }
+
     /// This error with what stands in spite of it.
     pub(crate) fn noting(self, note: &str) -> Error {
         let add = |what: String| format!("{what} ({note})");
@@ -269,7 +282,7 @@ impl Error {
         }
     }
 
-    /// A copy for another waiter of the same group of commits. An `Io` source is rebuilt from its kind and text.
+    /// A copy for another waiter of the same group of commits. An `Io` source is rebuilt from its number, or from its kind and text.
     pub(crate) fn duplicate(&self) -> Error {
         match self {
             Error::NotFound(m) => Error::NotFound(m.clone()),
@@ -288,7 +301,9 @@ impl Error {
             Error::Poisoned(m) => Error::Poisoned(m.clone()),
             Error::Interrupted(m) => Error::Interrupted(m.clone()),
             Error::Io { context, source } => {
-                Error::Io { context: context.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
+                let copy = source.raw_os_error().map(std::io::Error::from_raw_os_error);
+                let copy = copy.unwrap_or_else(|| std::io::Error::new(source.kind(), source.to_string()));
+                Error::Io { context: context.clone(), source: copy }
             }
             Error::Model(e) => Error::Model(e.clone()),
         }

@@ -92,7 +92,7 @@ impl<'a> Tombstones<'a> {
 
     fn write(&mut self, dead: &RoaringBitmap, frequencies: &[(u32, u32)]) -> Result<(u64, TombstonesPart)> {
         if self.writer.is_none() {
-            let number = self.core.files.next_number();
+            let number = self.core.files.next_number()?;
             let claim = self.core.files.claim(FileName::Tombstones(number));
             self.writer = Some((number, TombstonesWriter::create(self.core.dir.as_ref(), self.core.database, number)?, claim));
         }

@@ -81,7 +81,7 @@ impl Core {
         }
         let prepared = self.prepare()?.expect("a memtable was just frozen");
         let mut w = self.writer.lock();
-        let sequence = self.files.next_number();
+        let sequence = self.files.next_number()?;
         let claim = self.files.claim(FileName::Wal(sequence));
         let made = WalWriter::create(&self.dir, self.database, sequence, w.lsn.next(), w.lsn, None);
         let wal = match made {
@@ -238,7 +238,7 @@ impl Core {
         manifest::check(manifest)?;
         // A writer that stopped while the files were written does not know what the disk holds, and changes nothing any more.
         self.writable(&self.writer.lock())?;
-        let number = self.files.next_number();
+        let number = self.files.next_number()?;
         let _claim = self.files.claim(FileName::Manifest(number));
         let written = write_manifest(self.dir.as_ref(), number, self.database, manifest);
         // One sync for the names of the manifest and of all files that it names: nothing of them counts before a slot names the manifest.

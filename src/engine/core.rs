@@ -129,6 +129,8 @@ impl Core {
             return Err(Error::ReadOnly("the database was closed; nothing was written. Open it again".into()));
         }
         self.refuse_unknown_names()?;
+        // The log after the next commit starts one further.
+        Error::refuse_counter("lsn", w.lsn.0.saturating_add(2))?;
         match &w.poisoned {
             Some(why) => {
                 Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database")))
@@ -183,7 +185,7 @@ impl Core {
     }
 
     fn start_log(&self, w: &mut Writer, link: Option<crate::format::wal::Link>) -> Result<()> {
-        let sequence = self.files.next_number();
+        let sequence = self.files.next_number()?;
         let claim = self.files.claim(FileName::Wal(sequence));
         let made = WalWriter::create(&self.dir, self.database, sequence, w.lsn.next(), w.lsn, link).and_then(|wal| {
             self.sync_directory()?;
@@ -342,7 +344,7 @@ impl Core {
             return Ok(DeadSet::Inline(dying));
         }
         self.settle(w)?;
-        let number = self.files.next_number();
+        let number = self.files.next_number()?;
         let _claim = self.files.claim(FileName::Tombstones(number));
         let mut file = TombstonesWriter::create(self.dir.as_ref(), self.database, number)?;
         let part = file.add_dying_seqs(&dying)?;

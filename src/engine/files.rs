@@ -90,8 +90,9 @@ impl Files {
     }
 
     /// The next number.
-    pub(crate) fn next_number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn next_number(&self) -> Result<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Error::refuse_counter("file", number).map(|()| number)
     }
 
     /// Keeps `file` from being unlinked while the claim lives.
@@ -102,7 +103,7 @@ impl Files {
 
     /// Creates the next file of a kind.
     pub(crate) fn create(&self, kind: fn(u64) -> FileName) -> Result<NewFile> {
-        let file = kind(self.next_number());
+        let file = kind(self.next_number()?);
         let name = file.to_string();
         self.in_progress.lock().insert(file);
         match self.dir.create_new(&name) {

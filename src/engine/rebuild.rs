@@ -272,7 +272,7 @@ fn read_back(dir: &dyn Directory, database: Uuid, new: &SegmentEntry, schema: &S
 }
 
 fn publish(dir: &dyn Directory, files: &Files, publisher: &mut Publisher, state: &State, manifest: &Manifest) -> Result<()> {
-    let manifest_number = files.next_number();
+    let manifest_number = files.next_number()?;
     let written = write_manifest(dir, manifest_number, state.view.chosen.database, manifest);
     let synced = written.and_then(|w| dir.sync().map(|()| w).map_err(|e| Error::io("syncing the database directory", e)));
     let (manifest_length, manifest_crc) = match synced {

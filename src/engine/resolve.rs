@@ -128,6 +128,8 @@ impl<'a> Resolver<'a> {
     /// Resolves every operation in order.
     pub(crate) fn resolve(mut self, staged: Staged) -> Result<Resolved> {
         let outcomes = staged.operations.into_iter().map(|op| self.operation(op)).collect::<Result<_>>()?;
+        Error::refuse_counter("seq", self.next_seq.0)?;
+        Error::refuse_counter("incarnation", self.next_incarnation.0)?;
         // What happened to a collection that the batch then dropped or cleared needs no record.
         let collections = self.overlays.into_iter().filter(|(i, _)| !self.gone.contains(i)).map(|(incarnation, o)| ResolvedCollection {
             incarnation,

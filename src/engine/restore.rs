@@ -310,9 +310,9 @@ impl Restorer {
             collections: std::mem::take(&mut self.collections),
             ..Manifest::default()
         };
-        let manifest_number = self.files.next_number();
+        let manifest_number = self.files.next_number()?;
         let (manifest_length, manifest_crc) = write_manifest(self.dir.as_ref(), manifest_number, self.database, &manifest)?;
-        let wal_sequence = self.files.next_number();
+        let wal_sequence = self.files.next_number()?;
         let wal = WalWriter::create(&self.dir, self.database, wal_sequence, RESTORED.next(), RESTORED, None)?;
         self.place.as_ref().expect("it is finished once").complete()?;
         let place = self.place.take().expect("it is finished once");

@@ -217,15 +217,14 @@ fn encode_change(change: &CatalogChange, out: &mut Vec<u8>) {
 fn decode_change(r: &mut Reader<'_>) -> Result<CatalogChange, FormatError> {
     let at = r.position();
     let name = |r: &mut Reader<'_>| r.name("a collection's name").map(str::to_owned);
-    let incarnation = |r: &mut Reader<'_>| r.counter("an incarnation").map(Incarnation);
     Ok(match r.u8("a change of collections")? {
-        CREATE => CatalogChange::Create { name: name(r)?, incarnation: incarnation(r)?, schema: decode_schema(r)? },
-        DROP => CatalogChange::Drop { name: name(r)?, incarnation: incarnation(r)? },
-        CLEAR => CatalogChange::Clear { name: name(r)?, old: incarnation(r)?, new: incarnation(r)? },
-        RENAME => CatalogChange::Rename { from: name(r)?, to: name(r)?, incarnation: incarnation(r)? },
+        CREATE => CatalogChange::Create { name: name(r)?, incarnation: decode_incarnation(r)?, schema: decode_schema(r)? },
+        DROP => CatalogChange::Drop { name: name(r)?, incarnation: decode_incarnation(r)? },
+        CLEAR => CatalogChange::Clear { name: name(r)?, old: decode_incarnation(r)?, new: decode_incarnation(r)? },
+        RENAME => CatalogChange::Rename { from: name(r)?, to: name(r)?, incarnation: decode_incarnation(r)? },
         SWAP => CatalogChange::Swap { a: name(r)?, b: name(r)? },
         FIX_DIMENSION => {
-            let incarnation = incarnation(r)?;
+            let incarnation = decode_incarnation(r)?;
             let at = r.position();
             let dimension = r.varint("a dimension")?;
             match u32::try_from(dimension) {
@@ -235,6 +234,15 @@ fn decode_change(r: &mut Reader<'_>) -> Result<CatalogChange, FormatError> {
         }
         other => return Err(FormatError::newer(at, format!("change {other} of collections is unknown to this version"))),
     })
+}
+
+/// The life of a collection, which is counted from 1.
+fn decode_incarnation(r: &mut Reader<'_>) -> Result<Incarnation, FormatError> {
+    let at = r.position();
+    match r.counter("an incarnation")? {
+        0 => Err(FormatError::new(at, "an incarnation is at least 1, not 0")),
+        number => Ok(Incarnation(number)),
+    }
 }
 
 fn schema_json(schema: &Schema) -> Vec<u8> {
@@ -266,7 +274,7 @@ fn encode_collection(effects: &CollectionEffects, out: &mut Vec<u8>) {
 }
 
 fn decode_collection(r: &mut Reader<'_>) -> Result<CollectionEffects, FormatError> {
-    let incarnation = Incarnation(r.counter("an incarnation")?);
+    let incarnation = decode_incarnation(r)?;
     let count = r.count("rows", 1 + VERSION_BYTES_MIN)?;
     let mut rows = Vec::with_capacity(count);
     let mut before: Option<u64> = None;

@@ -21,6 +21,7 @@
 //! | `salvage/` | what can be saved of a damaged database |
 //! | `manifest.rs` `log.rs` `segments.rs` `tombstones.rs` | the numbered files |
 //! | `structures.rs` `raw.rs` `raw_log.rs` `raw_segments.rs` `raw_vectors.rs` | one file, field by field |
+//! | `refused.rs` | what the system refuses is no damage |
 //! | `fsck/` | whether all of it is sound |
 
 mod ballast;
@@ -34,6 +35,7 @@ mod raw;
 mod raw_log;
 mod raw_segments;
 mod raw_vectors;
+mod refused;
 pub mod salvage;
 mod segments;
 mod structures;

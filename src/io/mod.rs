@@ -14,12 +14,14 @@
 //! | `mmap.rs` | the only place that maps files |
 //! | `sim/` | [`SimDirectory`]: a simulated disk that loses, tears and fails on request |
 //! | `names.rs` | every file name, spelled and parsed |
+//! | `refusals.rs` | tells what the system refuses from what a medium has lost |
 //!
 //! Errors are `std::io::Error` here; the callers know what they were doing and add it.
 
 pub mod fs;
 pub mod mmap;
 pub mod names;
+pub(crate) mod refusals;
 pub mod sim;
 
 pub use fs::{FsDirectory, database_above};

@@ -33,8 +33,8 @@ fn collection_violation(collection: &CollectionEntry, manifest: &Manifest) -> Op
     if let Err(e) = check_name("the name of a collection", &collection.name).and_then(|()| collection.schema.validate()) {
         return Some(e.to_string());
     }
-    if collection.incarnation >= manifest.next_incarnation {
-        return Some(format!("incarnation {} is not below the next one, {}", collection.incarnation, manifest.next_incarnation));
+    if collection.incarnation.0 == 0 || collection.incarnation >= manifest.next_incarnation {
+        return Some(format!("incarnation {} is not one of 1 to below the next, {}", collection.incarnation, manifest.next_incarnation));
     }
     let mut before: Option<Seq> = None;
     let (mut live, mut vectors, mut tokens) = (0u64, 0u64, 0u64);
@@ -67,7 +67,7 @@ fn collection_violation(collection: &CollectionEntry, manifest: &Manifest) -> Op
 }
 
 fn segment_violation(segment: &SegmentEntry, next_seq: Seq) -> Option<String> {
-    if segment.base_seq > segment.last_seq || segment.last_seq >= next_seq {
+    if segment.base_seq.0 == 0 || segment.base_seq > segment.last_seq || segment.last_seq >= next_seq {
         return Some(format!("its seqs {} to {} do not lie below the next one, {next_seq}", segment.base_seq, segment.last_seq));
     }
     if segment.rows == 0 || segment.rows > limits::SEGMENT_ROWS_MAX {

@@ -88,6 +88,7 @@ impl Publisher {
             return Ok(());
         }
         self.refuse_if_poisoned()?;
+        self.refuse_last_generation()?;
         if self.other_valid && !breaks(Rule::SettleInPlace) {
             self.write_slot(self.slot, &self.bytes.clone())?;
         } else {
@@ -103,6 +104,7 @@ impl Publisher {
     pub fn publish(&mut self, next: &HeadState) -> Result<Generation> {
         self.refuse_if_poisoned()?;
         assert!(self.settled, "a writer settles HEAD before it publishes");
+        self.refuse_last_generation()?;
         self.write_other(next, 1)?;
         if breaks(Rule::BothSlots) {
             self.alike = true;
@@ -110,6 +112,11 @@ impl Publisher {
         }
         self.write_other(next, 1)?;
         Ok(self.current.generation)
+    }
+
+    /// Either call writes two generations at most.
+    fn refuse_last_generation(&self) -> Result<()> {
+        Error::refuse_counter("generation", self.current.generation.0.saturating_add(2))
     }
 
     /// Whether both slots say the same and one of them was synced: the second of a publish is written after the first was synced.

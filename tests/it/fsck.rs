@@ -10,6 +10,7 @@
 //! | `vector_graphs.rs` | damage to vector graphs and their codes that passes every checksum |
 //! | `dictionaries.rs` | dictionaries changed behind fitting checksums: searches answer or refuse |
 //! | `random.rs` | any damage: no panic, a verdict always, and never clean over a wrong answer |
+//! | `refused.rs` | what the system refuses is no damage |
 //! | `table.rs` | the table of codes in `docs/fsck.md` |
 
 mod bytes;
@@ -17,6 +18,7 @@ mod components;
 mod dictionaries;
 pub(crate) mod image;
 mod random;
+mod refused;
 mod structures;
 mod table;
 mod vector_graphs;

@@ -22,33 +22,40 @@ def read_commit(file, start, end, prefix):
     return commit
 
 
+def life_of(c):
+    at = c.pos
+    life = c.varint("incarnation", COUNTER_MAX)
+    c.file.need(life >= 1, at, "incarnation 0")
+    return life
+
+
 def read_change(c):
     at = c.pos
     kind = c.u8("change")
     if kind == 1:
-        name, life = c.name("name"), c.varint("incarnation", COUNTER_MAX)
+        name, life = c.name("name"), life_of(c)
         body = c.bytes("schema", 65536)
         try:
             return Record(kind=kind, name=name, incarnation=life, schema=schema(c.file, at, json.loads(body.decode("utf-8"), object_pairs_hook=once)))
         except (ValueError, TypeError, AttributeError) as error:
             raise c.file.damage(at, f"schema: {error!r}") from None
     if kind == 2:
-        return Record(kind=kind, name=c.name("name"), incarnation=c.varint("incarnation", COUNTER_MAX))
+        return Record(kind=kind, name=c.name("name"), incarnation=life_of(c))
     if kind == 3:
-        return Record(kind=kind, name=c.name("name"), old=c.varint("old incarnation", COUNTER_MAX), new=c.varint("new incarnation", COUNTER_MAX))
+        return Record(kind=kind, name=c.name("name"), old=life_of(c), new=life_of(c))
     if kind == 4:
-        return Record(kind=kind, name=c.name("name"), to=c.name("to"), incarnation=c.varint("incarnation", COUNTER_MAX))
+        return Record(kind=kind, name=c.name("name"), to=c.name("to"), incarnation=life_of(c))
     if kind == 5:
         return Record(kind=kind, a=c.name("name"), b=c.name("name"))
     if kind == 6:
-        change = Record(kind=kind, incarnation=c.varint("incarnation", COUNTER_MAX), dimension=c.varint("dimension", DIMENSION_MAX))
+        change = Record(kind=kind, incarnation=life_of(c), dimension=c.varint("dimension", DIMENSION_MAX))
         c.file.need(change.dimension >= 1, at, "dimension 0")
         return change
     raise Newer(c.file.name, at, f"change {kind}")
 
 
 def read_effects(c):
-    effects = Record(incarnation=c.varint("incarnation", COUNTER_MAX))
+    effects = Record(incarnation=life_of(c))
     rows, seq = [], 0
     for i in range(c.count("rows", 4)):
         step = c.varint("seq", COUNTER_MAX)

@@ -290,6 +290,8 @@ def manifests():
     yield "manifest: a number that is no string", top("next_seq", 9999), CORRUPT
     yield "manifest: next_seq below a segment", top("next_seq", "3"), CORRUPT
     yield "manifest: next_incarnation", top("next_incarnation", "1"), CORRUPT
+    yield "manifest: incarnation 0", collection("incarnation", "0"), CORRUPT
+    yield "segment: base_seq 0", segment("base_seq", "0"), CORRUPT
     yield "manifest: a key twice", body(raw=lambda t: t.replace(b'{"applied_lsn"', b'{"next_seq":"1","applied_lsn"', 1)), CORRUPT
     yield "manifest: white space around", body(raw=lambda t: b" " + t + b"\n"), OK
     yield "manifest: something after it", body(raw=lambda t: t + b"x"), CORRUPT
@@ -374,6 +376,8 @@ def commits(main):
     yield "row: unknown flag", commit(effects=effects(main, row(64))), NEWER
     yield "row: source given without a source", commit(effects=effects(main, row(8))), CORRUPT
     yield "row: no id", commit(effects=effects(main, row(identity=""))), CORRUPT
+    yield "effects: incarnation 0", commit(effects=effects(0)), CORRUPT
+    yield "create: incarnation 0", commit(b"\1" + name("new") + varint(0) + name(SCHEMA)), CORRUPT
     yield "effects: no such incarnation", commit(effects=effects(NEXT)), CORRUPT
     yield "dead: unknown kind", commit(effects=effects(main, dead=b"\3")), NEWER
     yield "dead: a seq of no row", commit(effects=effects(main, dead=b"\1" + varint(30) + struct.pack("<QIIIHHIH", 1, 0, 12346, 1, 0, 0, 16, 9999))), CORRUPT
@@ -404,7 +408,6 @@ def stricter(db):
     yield "manifest: major 0", body(major=0), CORRUPT
     yield "log: major 0", log_header(major=0), CORRUPT
     yield "manifest: a number with a sign", top("next_seq", "+99999"), CORRUPT
-    yield "segment: base_seq below that of its rows", segment("base_seq", "0"), CORRUPT
     yield "create: a name that is there", commit(b"\1" + name("main") + varint(NEXT) + name(SCHEMA)), CORRUPT
     yield "create: an incarnation that is there", commit(b"\1" + name("new") + varint(main) + name(SCHEMA)), CORRUPT
     yield "rename: onto a name that is there", commit(b"\4" + name("main") + name("other") + varint(main)), CORRUPT

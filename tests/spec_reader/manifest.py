@@ -128,7 +128,7 @@ def check(file, m, slot):
     claimed, dead = [], []
     for c in m.collections:
         need(1 <= len(c.name.encode()) <= NAME_BYTES_MAX, "a collection's name")
-        need(c.incarnation < m.next_incarnation, "an incarnation that is not below next_incarnation")
+        need(1 <= c.incarnation < m.next_incarnation, "an incarnation that is 0 or not below next_incarnation")
         check_segments(need, m, c)
         for s in c.segments:
             claimed.append((s.file, s.offset, s.length))

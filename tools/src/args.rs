@@ -305,6 +305,12 @@ pub(crate) struct BuildArgs {
     pub(crate) form: FormArgs,
     #[command(flatten)]
     pub(crate) schema: SchemaArgs,
+    /// Make the vectors of the texts of --input: static (part of this program), or cmd:PROGRAM. Its name is stored. Default: no vectors are made
+    #[arg(long, value_name = "E", conflicts_with_all = ["vectors", "dim"])]
+    pub(crate) embedder: Option<String>,
+    /// The name of the model whose vectors are given, which its embedder must have to ask questions or to add documents
+    #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
+    pub(crate) embedder_name: Option<String>,
     /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number. Default: all cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,

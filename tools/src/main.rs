@@ -9,6 +9,7 @@
 //! | `output.rs` | stdout, notes, errors and their exit statuses |
 //! | `jsonl.rs` | the line format of documents, both ways |
 //! | `embedder.rs` | which embedder a command works with |
+//! | `limits.rs` | how many files this process may have open |
 //! | `npy.rs` | vectors from NumPy files, row by row |
 //! | `cmd/` | one file a command, each with a `run` |
 //! | `ingest/` | from files to chunks of text (feature `ingest`) |
@@ -19,6 +20,7 @@ mod embedder;
 #[cfg(feature = "ingest")]
 mod ingest;
 mod jsonl;
+mod limits;
 mod npy;
 mod output;
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     if let args::Command::IngestWorker(worker) = &args.command {
         return ingest::worker::serve(worker);
     }
+    limits::raise_open_files();
     let mut out = Out::new(args.json);
     let outcome = cmd::run(&args.command, &mut out);
     // Results that were found before an error stand before its message.

@@ -13,7 +13,7 @@ fn counters() -> impl Strategy<Value = u64> {
 }
 
 fn changes() -> impl Strategy<Value = CatalogChange> {
-    let id = || counters().prop_map(Incarnation);
+    let id = || (1..=limits::COUNTER_MAX).prop_map(Incarnation);
     prop_oneof![
         (names(), id(), prop::option::of(1u32..=65_535)).prop_map(|(name, incarnation, dimension)| CatalogChange::Create {
             name,
@@ -62,7 +62,7 @@ fn effects() -> impl Strategy<Value = CommitEffects> {
         };
         rows.into_iter().map(row).collect()
     });
-    let collection = (counters(), rows, prop::collection::vec(segments(), 0..3), dead())
+    let collection = (1..=limits::COUNTER_MAX, rows, prop::collection::vec(segments(), 0..3), dead())
         .prop_map(|(i, rows, landed, dead)| CollectionEffects { incarnation: Incarnation(i), rows, landed, dead });
     (any::<u64>(), counters(), counters(), prop::collection::vec(changes(), 0..4), prop::collection::vec(collection, 0..3)).prop_map(
         |(time_ms, next_seq, next_incarnation, catalog, collections)| CommitEffects {
@@ -115,12 +115,12 @@ fn unknown_kinds_are_newer_and_hostile_counts_are_damage() {
     // time, next seq, next incarnation, one change of kind 99.
     assert!(CommitEffects::decode(&[0, 0, 0, 1, 99, 0, 0, 0, 0]).is_err_and(|e| e.newer && e.offset == 4));
     // No change, one collection without rows and segments, dying seqs of kind 9.
-    assert!(CommitEffects::decode(&[0, 0, 0, 0, 1, 0, 0, 0, 9]).is_err_and(|e| e.newer));
+    assert!(CommitEffects::decode(&[0, 0, 0, 0, 1, 1, 0, 0, 9]).is_err_and(|e| e.newer));
     let mut huge = vec![0, 0, 0];
     write_varint(&mut huge, u64::MAX / 2);
     assert!(CommitEffects::decode(&huge).is_err_and(|e| !e.newer && e.what.contains("changes")));
     // A set of 2^20 + 1 bytes may not stand in a record.
-    let mut large = vec![0, 0, 0, 0, 1, 0, 0, 0, DEAD_INLINE];
+    let mut large = vec![0, 0, 0, 0, 1, 1, 0, 0, DEAD_INLINE];
     write_varint(&mut large, DEAD_INLINE_BYTES_MAX as u64 + 1);
     large.resize(large.len() + DEAD_INLINE_BYTES_MAX + 1, 0);
     assert!(CommitEffects::decode(&large).is_err_and(|e| e.what.contains("at most")));

@@ -45,8 +45,10 @@ mod vectors;
 pub use codes::{FindingCode, Severity};
 pub use report::{Finding, FsckReport};
 
+use super::refused::refuse;
 use crate::error::{Error, Result};
 use crate::io::names::{FileName, HEAD};
+use crate::io::refusals::Attentive;
 use crate::io::{Directory, LockGuard, LockMode};
 use state::State;
 use std::fmt;
@@ -106,7 +108,8 @@ impl fmt::Debug for FsckOptions {
 ///
 /// # Errors
 /// `NotFound` when there is no database or no such collection, `UnsupportedVersion` when a newer version wrote HEAD, `Locked` when a writer
-/// holds HEAD for 5 s, `Interrupted` when the watch said so, `Io` when the directory cannot be listed.
+/// holds HEAD for 5 s, `Interrupted` when the watch said so, `Io` when the directory cannot be listed or the system refused to open or read
+/// a file for want of descriptors, memory or rights, which says nothing about the file.
 ///
 /// ```
 /// # use triune::{Database, Schema};
@@ -127,6 +130,14 @@ pub fn fsck(path: impl AsRef<Path>, options: &FsckOptions) -> Result<FsckReport>
 /// # Errors
 /// As [`fsck`].
 pub fn fsck_directory(dir: &dyn Directory, options: &FsckOptions) -> Result<FsckReport> {
+    let dir = Attentive::new(dir);
+    let report = checked(&dir, options);
+    // Also when it ended with another error, which may come of the refusal.
+    refuse(dir.refusals())?;
+    report
+}
+
+fn checked(dir: &Attentive<'_>, options: &FsckOptions) -> Result<FsckReport> {
     let (state, mut report) = settled_state(dir, options)?;
     if let Some(state) = state.filter(|_| options.level >= 1) {
         check::run(&state, options, &mut report)?;
@@ -135,12 +146,13 @@ pub fn fsck_directory(dir: &dyn Directory, options: &FsckOptions) -> Result<Fsck
 }
 
 /// Level 0, until HEAD was the same before and after: only then is damage damage, and not a file that a writer replaced meanwhile.
-fn settled_state(dir: &dyn Directory, options: &FsckOptions) -> Result<(Option<State>, FsckReport)> {
+fn settled_state(dir: &Attentive<'_>, options: &FsckOptions) -> Result<(Option<State>, FsckReport)> {
     for attempt in 1.. {
         let _lock = shared_lock(dir)?;
         let (head, files) = (head_bytes(dir), files(dir));
         let mut report = FsckReport::new(options.level.min(3));
         let state = State::read(dir, options, &mut report);
+        refuse(dir.refusals())?;
         let again = match () {
             () if state.is_ok() && report.is_clean() => false,
             () if attempt < ATTEMPTS && head_bytes(dir) != head => true,

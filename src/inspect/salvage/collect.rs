@@ -5,7 +5,7 @@ use super::log::Record;
 use super::orphans::Orphan;
 use super::segment::{Found, OpenSegment};
 use crate::document::StoredDocument;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::effects::{CatalogChange, CollectionEffects, DeadSet};
 use crate::format::manifest::{CollectionEntry, SegmentEntry};
 use crate::format::vectors::first_unrounded;
@@ -46,14 +46,13 @@ pub(super) struct Gathered {
     lost: BTreeMap<Seq, Loss>,
     /// Lost rows whose seq is lost too.
     lost_without_seq: Vec<Loss>,
-    /// Components of the vectors that were seen.
+    /// Components of the vectors that were seen; the first decide.
     dimension: Option<u32>,
 }
 
 impl Gathered {
     fn new(name: String, schema: Schema) -> Gathered {
-        let dimension = schema.dimension;
-        Gathered { name, schema, rows: BTreeMap::new(), lost: BTreeMap::new(), lost_without_seq: Vec::new(), dimension }
+        Gathered { name, schema, rows: BTreeMap::new(), lost: BTreeMap::new(), lost_without_seq: Vec::new(), dimension: None }
     }
 
     /// Notes that a vector is there which the schema would round. With the wider form no number of any vector is another one.
@@ -64,6 +63,19 @@ impl Gathered {
             ledger.push(Loss::new(LossKind::Collection, reason).collection(&self.name));
             self.schema.components = Components::F32;
         }
+    }
+
+    /// Whether vectors of `found` components fit those that were seen before. Of the first, and a schema that says otherwise, the schema is
+    /// what is wrong: it is one number, and they are there.
+    fn admits(&mut self, found: u32, ledger: &mut Vec<Loss>) -> bool {
+        let first = self.dimension.is_none();
+        let seen = *self.dimension.get_or_insert(found);
+        if let Some(said) = self.schema.dimension.filter(|said| first && *said != found) {
+            let reason = format!("the schema says {said} components, the vectors that are here have {found}: it is made to say that");
+            ledger.push(Loss::new(LossKind::Collection, reason).collection(&self.name));
+            self.schema.dimension = Some(found);
+        }
+        seen == found
     }
 
     /// Adds a row that lives, as far as is known, with what was lost of it.
@@ -108,14 +120,21 @@ impl Collector<'_> {
             }
         };
         let index = self.segments.len();
-        collection.dimension = collection.dimension.or(opened.dimension());
+        let misfit = opened.dimension().filter(|found| !collection.admits(*found, self.ledger));
+        let misfit = misfit.map(|found| {
+            let seen = collection.dimension.unwrap_or_default();
+            Error::corrupt(&name, entry.offset, format!("vectors of {found} components stand here, others of the collection have {seen}"))
+        });
         if opened.components() == Some(Components::F32) {
             collection.widen(self.ledger);
         }
         opened.rows(|found| {
-            let Found { row, id, seq, document, vector } = found;
+            let Found { row, id, seq, document, mut vector } = found;
             if dead.contains(row) {
                 return Ok(());
+            }
+            if let Some(misfit) = misfit.as_ref().filter(|_| document.as_ref().is_ok_and(|d| d.vector.is_some())) {
+                vector = Err(misfit.duplicate());
             }
             let name = &collection.name;
             match (document, seq) {
@@ -223,7 +242,6 @@ impl Collector<'_> {
             CatalogChange::FixDimension { incarnation, dimension } => {
                 if let Some(collection) = self.collections.get_mut(&incarnation) {
                     collection.schema.dimension = Some(dimension);
-                    collection.dimension = Some(dimension);
                 }
             }
         }
@@ -247,8 +265,16 @@ impl Collector<'_> {
             }
         }
         for row in effects.rows {
-            let components = row.document.vector.as_ref().map(|v| v.len() as u32);
-            collection.dimension = collection.dimension.or(components);
+            if let Some(found) = row.document.vector.as_ref().map(|v| v.len() as u32)
+                && !collection.admits(found, self.ledger)
+            {
+                let seen = collection.dimension.unwrap_or_default();
+                let reason = format!("its vector in lsn {lsn} has {found} components, others of the collection have {seen}");
+                let loss = Loss::new(LossKind::Vector, reason).collection(&collection.name).id(Some(&row.document.id));
+                let document = StoredDocument { vector: None, ..StoredDocument::clone(&row.document) };
+                collection.add(row.seq, row.document.id.clone(), Place::Log(Arc::new(document)), vec![loss]);
+                continue;
+            }
             if row.document.vector.as_deref().is_some_and(|v| first_unrounded(v, collection.schema.components).is_some()) {
                 collection.widen(self.ledger);
             }
@@ -297,7 +323,7 @@ impl Collector<'_> {
 impl Gathered {
     /// Drops older versions of ids, and tells what is lost.
     fn settle(&mut self, ledger: &mut Vec<Loss>) {
-        self.schema.dimension = self.schema.dimension.or(self.dimension);
+        self.schema.dimension = self.dimension.or(self.schema.dimension);
         let mut newest: HashMap<Box<str>, Seq> = HashMap::new();
         for (seq, row) in &self.rows {
             newest.insert(row.id.clone(), *seq);

@@ -25,9 +25,11 @@ mod state;
 
 pub use ledger::{Loss, LossKind};
 
+use super::refused::refuse;
 use crate::document::StoredDocument;
 use crate::error::{Error, Result};
 use crate::io::names::LOCK;
+use crate::io::refusals::{Attentive, Refusals};
 use crate::io::{Directory, LockMode};
 use crate::options::Schema;
 use collect::{Collector, Gathered, Place};
@@ -41,6 +43,7 @@ pub struct Salvage {
     collections: Vec<Gathered>,
     segments: Vec<OpenSegment>,
     ledger: Vec<Loss>,
+    refusals: Refusals,
 }
 
 /// A collection that can be saved.
@@ -59,8 +62,17 @@ impl Salvage {
     ///
     /// # Errors
     /// `NotFound` when the directory holds no file of a database; `Locked` when a writer has it open; `UnsupportedVersion` when a newer version
-    /// wrote it. Damage is no error: it is in the ledger.
+    /// wrote it; `Io` when the system refused to open or read a file for want of descriptors, memory or rights. Damage is no error: it is in
+    /// the ledger.
     pub fn survey(dir: &dyn Directory) -> Result<Salvage> {
+        let attentive = Attentive::new(dir);
+        let survey = Salvage::read(&attentive);
+        // Also when it ended with another error, which may come of the refusal.
+        refuse(attentive.refusals())?;
+        survey
+    }
+
+    fn read(dir: &Attentive<'_>) -> Result<Salvage> {
         let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
         if !present.iter().any(|name| crate::io::names::FileName::parse(name).is_some()) {
             return Err(Error::NotFound(format!("a file of a database in {}; there is nothing to salvage", dir.describe())));
@@ -87,7 +99,7 @@ impl Salvage {
             collector.record(lsn, record)?;
         }
         let (collections, segments) = collector.finish();
-        Ok(Salvage { collections, segments, ledger })
+        Ok(Salvage { collections, segments, ledger, refusals: dir.refusals().clone() })
     }
 
     /// What is lost; empty when nothing is.
@@ -132,18 +144,21 @@ impl Salvage {
             }
             let mut given = 0;
             self.segments[here].rows(|found| {
-                let Some(mut document) = found.document.ok().filter(|_| of.contains(found.row)) else { return Ok(()) };
-                if !vectors.contains(found.row) {
+                let (row, with_vector) = (found.row, vectors.contains(found.row));
+                let whole = found.document.ok().filter(|_| of.contains(row) && (!with_vector || found.vector.is_ok()));
+                let Some(mut document) = whole else { return Ok(()) };
+                if !with_vector {
                     document.vector = None;
                 }
                 given += 1;
                 each(document)
             })?;
             if given != of.len() {
+                refuse(&self.refusals)?;
                 let what = format!("{} rows of a segment could be read a moment ago, {given} can be now", of.len());
                 return Err(Error::corrupt("the directory to be salvaged", 0, what));
             }
         }
-        Ok(())
+        refuse(&self.refusals)
     }
 }

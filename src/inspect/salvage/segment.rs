@@ -56,7 +56,7 @@ impl OpenSegment {
 
     /// Components of its vectors, if it has any.
     pub(super) fn dimension(&self) -> Option<u32> {
-        self.vectors.as_ref().ok()?.as_ref().map(VectorsReader::dimension)
+        self.vectors.as_ref().ok()?.as_ref().filter(|v| v.count() > 0).map(VectorsReader::dimension)
     }
 
     /// How their components are stored, if it has any.

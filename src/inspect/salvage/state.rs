@@ -41,6 +41,7 @@ pub(super) fn choose(dir: &dyn Directory, present: &[String], ledger: &mut Vec<L
         match read(dir, *number, database) {
             Ok(found) => readable.push(found),
             Err(Error::UnsupportedVersion(what)) => return Err(Error::UnsupportedVersion(what)),
+            Err(Error::Corrupt(c)) => reasons.push(format!("{} at byte {}: {}", c.file, c.offset, c.what)),
             Err(e) => reasons.push(e.to_string()),
         }
         if named.contains(number) && !readable.is_empty() {
@@ -53,6 +54,9 @@ pub(super) fn choose(dir: &dyn Directory, present: &[String], ledger: &mut Vec<L
         let (uuid, manifest) = readable.swap_remove(whole.unwrap_or(0));
         return Ok(Start { database: Some(uuid), manifest, found: true, slots, durable });
     }
+    // A manifest that both slots name was read twice.
+    reasons.sort_unstable();
+    reasons.dedup();
     let reason = if reasons.is_empty() { "there is no manifest".into() } else { reasons.join("; ") };
     ledger.push(Loss::new(LossKind::Manifest, reason));
     let manifest = Manifest::default();

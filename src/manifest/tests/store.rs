@@ -98,7 +98,7 @@ fn every_invariant_is_checked() {
     let twin = |name: &str, incarnation| CollectionEntry::empty(name, Incarnation(incarnation), Schema::default());
     broken("two collections are named", &|m| m.collections.push(twin("main", 0)));
     broken("two collections have incarnation 1", &|m| m.collections.push(twin("b", 1)));
-    broken("is not below the next one", &|m| m.collections.push(twin("b", 2)));
+    broken("is not one of 1 to below the next", &|m| m.collections.push(twin("b", 2)));
     broken("is empty", &|m| m.collections.push(twin("", 0)));
     broken("dimension is at least 1", &|m| m.collections[0].schema.dimension = Some(0));
     broken("no dimension is fixed", &|m| m.collections[0].schema.dimension = None);

@@ -129,6 +129,58 @@ fn a_length_or_link_that_lies_ends_no_process_and_grows_no_file() {
     assert!(cases > 1000, "{cases}");
 }
 
+/// A counter that starts at its end: the write is refused before anything of it is kept, and what is there stays readable.
+#[test]
+fn a_counter_at_its_end_refuses_the_write_and_not_the_database() {
+    const MOST: u64 = triune::options::limits::COUNTER_MAX;
+    type Forgery = (&'static str, fn(&mut Manifest));
+    let forgeries: [Forgery; 2] = [("seq", |m| m.next_seq.0 = MOST), ("incarnation", |m| m.next_incarnation.0 = MOST)];
+    let sound = closed();
+    let expected = asked(&sound).unwrap();
+    for (what, change) in forgeries {
+        let disk = sound.snapshot();
+        forge(&disk, change);
+        let db = Database::open_with(Arc::new(disk.clone()), options()).unwrap();
+        let refused = match what {
+            "seq" => db.put("a", vec![Document::new("one more").text("word")]).map(drop),
+            _ => db.create_collection("another", Schema::default()).map(drop),
+        };
+        let e = refused.unwrap_err();
+        assert!(e.code() == ErrorCode::LimitExceeded && e.to_string().contains(what), "{what}: {e}");
+        assert!(answers(&db).unwrap() == expected, "{what}: the database itself goes on");
+        // What counts nothing up goes on, too.
+        db.delete("a", vec!["d7".into()]).unwrap();
+        db.close().unwrap();
+        let again = Database::open_with(Arc::new(disk.clone()), options()).unwrap();
+        assert_eq!(again.snapshot().collection("a").unwrap().count(), 37, "{what}");
+    }
+}
+
+/// A schema that contradicts every vector there is: a salvage keeps the vectors, and says what the schema said.
+#[test]
+fn a_salvage_keeps_documents_whose_schema_has_another_dimension() {
+    let sound = closed();
+    for said in [None, Some(4), Some(65_535)] {
+        let disk = sound.snapshot();
+        forge(&disk, |m| m.collections[0].schema.dimension = said);
+        // Without a dimension the manifest itself is refused: its segments are found by themselves.
+        let survey = triune::maintenance::Salvage::survey(&disk).unwrap();
+        let reasons: Vec<&str> = survey.ledger().iter().map(|loss| loss.reason.as_str()).collect();
+        let told = said
+            .map_or("no dimension is fixed".into(), |said| format!("the schema says {said} components, the vectors that are here have 3"));
+        assert!(reasons.iter().any(|reason| reason.contains(&told)), "{said:?}: {reasons:#?}");
+        let new = SimDirectory::new();
+        let report = triune::maintenance::write_salvaged(&survey, Arc::new(new.clone()), options()).unwrap();
+        let db = Database::open_with(Arc::new(new), options()).unwrap();
+        let name = db.snapshot().collections().remove(0);
+        let collection = db.snapshot().collection(&name).unwrap();
+        assert_eq!((collection.schema().dimension, collection.count()), (Some(3), report.documents), "{said:?}");
+        assert!(report.documents >= 38, "{said:?}: {}", report.documents);
+        let all = collection.scan().with_vectors(true).collect::<triune::Result<Vec<_>>>().unwrap();
+        assert!(all.iter().all(|(_, d)| d.vector.as_ref().is_some_and(|v| v.len() == 3)), "{said:?}");
+    }
+}
+
 /// redb #515 (PR 516): beyond 4 GB another place was read and written.
 #[test]
 fn a_segment_beyond_four_gibibytes_is_read_where_it_stands() {

@@ -47,6 +47,42 @@ fn fsck_answers_clean_at_every_level_and_writes_nothing() {
     Db::absent().run("fsck", &[]).refused(10, "NotFound", &[]);
 }
 
+/// More files than a process may have open by default are no matter; more than it may ever have are an error, and no damage.
+#[cfg(unix)]
+#[test]
+fn a_database_of_more_files_than_may_be_open_is_not_damaged() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, copy) = (dir.path().join("db"), dir.path().join("new"));
+    let db = triune::Database::create(&path).expect("it can be made");
+    for i in 0..60 {
+        let name = format!("c{i}");
+        db.create_collection(&name, triune::Schema::default()).expect("it can be made");
+        db.put(&name, vec![triune::Document::new("a").text("alpha")]).expect("it can be written");
+        db.checkpoint().expect("each collection's segment lies in a file of its own");
+    }
+    db.close().expect("it can be closed");
+    let limited = |hard: bool, args: &[&str]| {
+        let script = format!("ulimit -{}n 40; exec \"$@\"", if hard { "" } else { "S" });
+        let binary = env!("CARGO_BIN_EXE_triune");
+        let output = std::process::Command::new("sh").args(["-c", &script, "sh", binary]).args(args).output().expect("there is a shell");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (db, new) = (path.to_str().expect("UTF-8"), copy.to_str().expect("UTF-8"));
+    let (status, said, errors) = limited(false, &["fsck", "--level", "3", db]);
+    assert!(status == Some(0) && said.starts_with("clean: "), "{said}{errors}");
+    for args in [&["fsck", db][..], &["salvage", db, "--out", new]] {
+        let (status, said, errors) = limited(true, args);
+        assert_eq!(status, Some(23), "{args:?}: {said}{errors}");
+        assert!(errors.contains("That is no damage") && errors.contains("ulimit -n"), "{errors}");
+        assert!(!copy.exists(), "{args:?} left something");
+    }
+    assert_eq!(limited(true, &["count", db, "--collection", "c0"]).0, Some(0), "reading works");
+    let (status, said, errors) = limited(false, &["salvage", db, "--out", new]);
+    assert!(status == Some(0), "{said}{errors}");
+    assert_eq!(limited(false, &["count", new, "--collection", "c59"]).1.trim(), "1");
+}
+
 #[test]
 fn fsck_tells_each_kind_of_damage_by_its_status() {
     // A leftover file: 1.
