@@ -1,26 +1,24 @@
 //! `triune build`: a new database out of JSON lines, of a NumPy file, or of both, in one commit.
-//!
-//! Lines are counted twice, as by `load`: by their place in the file (for messages) and without the blank ones (for rows of vectors).
 
-use super::load::{all_rows_given, give_row};
+mod source;
+
 use super::progress::Stages;
 use crate::args::BuildArgs;
-use crate::jsonl::{Form, Lines};
-use crate::npy;
-use crate::output::{Counted, Failure, Out, Outcome, report};
-use indicatif::ProgressBar;
-use std::fs::File;
-use std::io::BufReader;
+use crate::embedder::{self, Wanted};
+use crate::output::{Counted, Failure, Out, Outcome, note, report};
+use source::Source;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use triune::{BuildReport, Builder, Document, Error, ErrorCode, Options};
+use triune::models::Embedder;
+use triune::{BuildReport, Builder, Document, Error, ErrorCode, Options, Schema};
 
 pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
     let started = Instant::now();
     // Everything that can be checked is checked before the first file is made.
-    let schema = super::create::schema(&args.schema)?;
-    let mut source = Source::open(args)?;
+    let mut schema = super::create::schema(&args.schema)?;
+    let embedder = named(args, &mut schema)?;
+    let mut source = Source::open(args, embedder)?;
     let bar = super::load::progress(args.input.as_deref().unwrap_or("-"));
     let stages = Stages::after(bar.clone());
     let options = Options { build_threads: args.threads.map_or(0, usize::from), observer: Some(stages.observer()), ..Options::default() };
@@ -31,11 +29,34 @@ pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
     let built = source.feed(&building, &bar).and_then(|()| building.finish());
     stages.clear();
     building.leave();
-    tell(args, &built?, started.elapsed(), out)
+    let built = built?;
+    if let Some(name) = args.embedder_name.as_ref().filter(|_| built.documents > 0 && built.vectors == 0) {
+        let collection = &args.target.collection;
+        note(format_args!("{collection} names the embedder {name:?}, and no document came with a vector: --vectors gives them"));
+    }
+    tell(args, &built, started.elapsed(), out)
 }
 
-fn tell(args: &BuildArgs, built: &BuildReport, took: Duration, out: &mut Out) -> Outcome<()> {
-    let (path, seconds) = (args.target.database.display(), took.as_secs_f64());
+/// Writes into the schema whose vectors the collection holds, and gives the embedder that is to make them.
+fn named(args: &BuildArgs, schema: &mut Schema) -> Outcome<Option<Box<dyn Embedder>>> {
+    schema.embedder.clone_from(&args.embedder_name);
+    schema.validate()?;
+    let Some(given) = &args.embedder else { return Ok(None) };
+    let embedder = Wanted::parse(Some(given))?.for_new_collection()?;
+    if let Some(embedder) = &embedder {
+        embedder::name(&**embedder, schema);
+    }
+    Ok(embedder)
+}
+
+/// How long something took, in a unit in which that is no zero.
+pub(super) fn took(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 0.1 { format!("{:.2} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
+}
+
+fn tell(args: &BuildArgs, built: &BuildReport, time: Duration, out: &mut Out) -> Outcome<()> {
+    let path = args.target.database.display();
     if out.json() {
         return out.object(&serde_json::json!({
             "database": path.to_string(),
@@ -46,139 +67,21 @@ fn tell(args: &BuildArgs, built: &BuildReport, took: Duration, out: &mut Out) ->
             "graphs": built.graphs,
             "recall_at_ef_64": built.recall,
             "bytes": built.bytes,
-            "seconds": seconds,
+            "seconds": time.as_secs_f64(),
         }));
     }
     out.line(format_args!(
-        "built {path}: {}, {} in {} with {}, {} bytes, in {seconds:.2} s",
+        "built {path}: {}, {} in {} with {}, {} bytes, in {}",
         Counted(built.documents, "document"),
         Counted(built.vectors, "vector"),
         Counted(built.segments, "segment"),
         Counted(built.graphs, "vector graph"),
-        built.bytes
+        built.bytes,
+        took(time)
     ))?;
     match built.recall {
         Some(recall) => out.line(format_args!("recall@10 at ef 64, measured when the graph was built: {recall:.4}")),
         None => Ok(()),
-    }
-}
-
-/// Where documents come from.
-enum Source {
-    Lines { lines: Lines, form: Form, vectors: Option<npy::Rows<BufReader<File>>>, places: Places },
-    Rows { rows: npy::Rows<BufReader<File>>, ids: Option<Lines>, name: String },
-}
-
-impl Source {
-    fn open(args: &BuildArgs) -> Outcome<Source> {
-        let vectors = args.vectors.as_deref().map(npy::open).transpose()?;
-        if let Some(input) = &args.input {
-            let form = Form::new(&args.form.text_field, args.form.rest_to_metadata)?;
-            return Ok(Source::Lines { lines: Lines::open(input)?, form, vectors, places: Places::default() });
-        }
-        let (Some(rows), Some(path)) = (vectors, &args.vectors) else {
-            return Err(Failure::invalid("nothing to build of: give --input, --vectors or both"));
-        };
-        Ok(Source::Rows { rows, ids: args.ids.as_deref().map(Lines::open).transpose()?, name: path.display().to_string() })
-    }
-
-    /// Gives every document to the builder.
-    fn feed(&mut self, building: &Building, bar: &ProgressBar) -> Outcome<()> {
-        for count in 0.. {
-            let document = self.next(count).map_err(|f| self.placed(f, count))?;
-            let Some(document) = document else { return Ok(()) };
-            let id = document.id.clone();
-            if let Err(error) = building.push(document) {
-                let failure = self.twice(&error, building, &id).unwrap_or_else(|| error.into());
-                return Err(self.placed(failure, count));
-            }
-            if let Source::Lines { lines, .. } = self {
-                bar.set_position(lines.bytes());
-            }
-        }
-        Ok(())
-    }
-
-    /// The next document, after `count` others.
-    fn next(&mut self, count: u64) -> Outcome<Option<Document>> {
-        match self {
-            Source::Lines { lines, form, vectors, places } => {
-                let Some(line) = lines.next_line()? else {
-                    all_rows_given(vectors.as_ref(), count)?;
-                    return Ok(None);
-                };
-                let document = form.document(line);
-                places.note(count, lines.number());
-                let mut document = document?;
-                give_row(&mut document, vectors.as_mut())?;
-                Ok(Some(document))
-            }
-            Source::Rows { rows, ids, .. } => {
-                let id = match ids {
-                    None => count.to_string(),
-                    Some(ids) => match ids.next_line()? {
-                        Some(line) => line.trim_end_matches(['\r', '\n']).to_string(),
-                        None => {
-                            all_rows_given(Some(rows), count)?;
-                            return Ok(None);
-                        }
-                    },
-                };
-                let Some(vector) = rows.next_row()? else {
-                    return match ids {
-                        None => Ok(None),
-                        Some(_) => Err(Failure::invalid(format!("--ids goes on after the {} of --vectors", Counted(count, "row")))),
-                    };
-                };
-                Ok(Some(Document::new(id).vector(vector)))
-            }
-        }
-    }
-
-    /// The failure of a document whose id came before.
-    fn twice(&self, error: &Error, building: &Building, id: &str) -> Option<Failure> {
-        let Error::DuplicateId(_) = error else { return None };
-        let first = self.place(building.position(id)?);
-        Some(Failure::Refused { code: ErrorCode::DuplicateId, message: format!("the id {id:?} stands in {first} already") })
-    }
-
-    /// Where the document stands that came after `count` others.
-    fn place(&self, count: u64) -> String {
-        match self {
-            Source::Lines { places, .. } => format!("line {}", places.line(count)),
-            Source::Rows { ids: Some(_), .. } => format!("line {}", count + 1),
-            Source::Rows { .. } => format!("row {count}"),
-        }
-    }
-
-    fn placed(&self, failure: Failure, count: u64) -> Failure {
-        if matches!(failure, Failure::Refused { code: ErrorCode::Interrupted | ErrorCode::DiskFull | ErrorCode::Io, .. }) {
-            return failure;
-        }
-        let place = match self {
-            Source::Lines { lines, .. } => format!("{}, line {}", lines.name(), lines.number()),
-            Source::Rows { ids: Some(ids), .. } => format!("{}, line {}", ids.name(), ids.number()),
-            Source::Rows { name, .. } => format!("{name}, row {count}"),
-        };
-        failure.reworded(|message| format!("{place}: {message}. No database was made"))
-    }
-}
-
-/// On which line each document stands: kept only where blank lines make it another than the one after the last.
-#[derive(Default)]
-struct Places(Vec<(u64, u64)>);
-
-impl Places {
-    fn note(&mut self, count: u64, line: u64) {
-        if self.line(count) != line {
-            self.0.push((count, line));
-        }
-    }
-
-    fn line(&self, count: u64) -> u64 {
-        let before = self.0.partition_point(|(at, _)| *at <= count);
-        let (at, line) = before.checked_sub(1).map_or((0, 1), |i| self.0[i]);
-        line + (count - at)
     }
 }
 
@@ -277,13 +180,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_every_document_is_known_where_blank_ones_stand_between() {
-        let mut places = Places::default();
-        let lines = [1, 2, 5, 6, 7, 9, 10];
-        for (count, line) in (0..).zip(lines) {
-            places.note(count, line);
-        }
-        assert_eq!(places.0.len(), 2);
-        assert_eq!((0..7).map(|count| places.line(count)).collect::<Vec<_>>(), lines);
+    fn no_time_is_told_as_zero() {
+        assert_eq!(took(Duration::from_micros(340)), "0.34 ms");
+        assert_eq!(took(Duration::from_millis(47)), "47.00 ms");
+        assert_eq!(took(Duration::from_millis(1250)), "1.25 s");
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::args::{CollectionsAction, CollectionsArgs};
 use crate::output::{Counted, Failure, Out, Outcome};
-use triune::{ErrorCode, WriteBatch};
+use serde_json::{Value, json};
+use triune::{ErrorCode, Schema, WriteBatch};
 
 pub(crate) fn run(args: &CollectionsArgs, out: &mut Out) -> Outcome<()> {
     match &args.action {
@@ -17,13 +18,28 @@ fn list(args: &CollectionsArgs, out: &mut Out) -> Outcome<()> {
         let collection = snapshot.collection(&name)?;
         let (documents, schema) = (collection.count(), collection.schema());
         match out.json() {
-            true => out.object(&serde_json::json!({ "name": name, "documents": documents, "schema": schema }))?,
+            true => out.object(&json!({ "name": name, "documents": documents, "schema": described(schema) }))?,
             false => {
                 out.line(format_args!("{name}: {}, metric {}, scorer {}", Counted(documents, "document"), schema.metric, schema.scorer))?
             }
         }
     }
     Ok(())
+}
+
+/// A schema as people give it: of weights the thousandths are stored.
+fn described(schema: &Schema) -> Value {
+    let mut described = json!(schema);
+    if let Some(weights) = described.get_mut("leg_weights").and_then(Value::as_object_mut) {
+        for weight in weights.values_mut() {
+            *weight = match weight.as_u64() {
+                Some(thousandths) if thousandths % 1000 == 0 => json!(thousandths / 1000),
+                Some(thousandths) => json!(thousandths as f64 / 1000.0),
+                None => continue,
+            };
+        }
+    }
+    described
 }
 
 fn change(args: &CollectionsArgs, action: &CollectionsAction, out: &mut Out) -> Outcome<()> {
@@ -52,7 +68,7 @@ fn change(args: &CollectionsArgs, action: &CollectionsAction, out: &mut Out) -> 
     super::tell_and_close(database, committed, |commit| {
         let deleted: u64 = commit.outcomes.iter().map(|o| o.deleted).sum();
         match out.json() {
-            true => out.object(&serde_json::json!({ "done": done, "deleted": deleted })),
+            true => out.object(&json!({ "done": done, "deleted": deleted })),
             false => out.line(done),
         }
     })

@@ -80,8 +80,12 @@ fn ppr(collection: &Collection, seeds: &str, k: Option<usize>, out: &mut Out) ->
             "there are no relations, and ppr walks along relations only: the ranks say nothing but the seeds. `search --mode ppr` walks along shared documents too",
         );
     }
-    first(ranked, k, out, |(entity, score), out| match out.json() {
-        true => out.object(&json!({ "entity": entity, "score": score })),
-        false => out.line(format_args!("{score:.6}  {entity}")),
+    first(ranked, k, out, |(key, score), out| {
+        // Ranks come by key, in which the case of letters is lost.
+        let name = collection.entity(&key)?.map_or_else(|| key.clone(), |e| e.name.into());
+        match out.json() {
+            true => out.object(&json!({ "entity": key, "name": name, "score": score })),
+            false => out.line(format_args!("{score:.6}  {name}")),
+        }
     })
 }

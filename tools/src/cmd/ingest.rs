@@ -3,6 +3,8 @@
 //! A file is in whole or not at all: its chunks replace the ones stored under its name in one commit, and a file that can't be taken leaves
 //! what is stored as it was. Memory is one file with its chunks, and the names of all files.
 
+mod fate;
+
 use super::interrupt::Interrupt;
 use crate::args::IngestArgs;
 use crate::embedder::{self, Wanted};
@@ -11,6 +13,7 @@ use crate::ingest::walk::{self, Found, Root, Rules};
 use crate::ingest::worker::Worker;
 use crate::ingest::{Chunk, Extracted};
 use crate::output::{Counted, Failure, Out, Outcome, aside, note};
+use fate::{Counts, Fate, Status};
 use indicatif::{ProgressBar, ProgressStyle};
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
@@ -107,72 +110,6 @@ fn collection(database: &Database, name: &str, wanted: &Wanted, at_hand: Option<
 fn say_retrievers(schema: &Schema) {
     let found_by = if schema.extractor == ExtractorKind::None { "text search alone finds" } else { "text and graph search find" };
     note(format_args!("no embedder: the chunks get no vectors, so {found_by} them"));
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Status {
-    Added,
-    Replaced,
-    Unchanged,
-    Removed,
-    PassedOver,
-}
-
-impl Status {
-    fn name(self) -> &'static str {
-        match self {
-            Status::Added => "added",
-            Status::Replaced => "replaced",
-            Status::Unchanged => "unchanged",
-            Status::Removed => "removed",
-            Status::PassedOver => "passed-over",
-        }
-    }
-}
-
-/// What became of one file.
-struct Fate {
-    status: Status,
-    /// Chunks written.
-    chunks: u64,
-    reason: Option<String>,
-}
-
-impl Fate {
-    fn new(status: Status) -> Fate {
-        Fate { status, chunks: 0, reason: None }
-    }
-
-    fn passed_over(reason: impl Into<String>) -> Fate {
-        Fate { reason: Some(reason.into()), ..Fate::new(Status::PassedOver) }
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    added: u64,
-    replaced: u64,
-    unchanged: u64,
-    removed: u64,
-    passed_over: u64,
-    chunks: u64,
-}
-
-impl Counts {
-    fn say(&self, collection: &str, started: Instant, out: &mut Out) -> Outcome<()> {
-        let Counts { added, replaced, unchanged, removed, passed_over, chunks } = *self;
-        if out.json() {
-            return out.object(&json!({ "summary": {
-                "added": added, "replaced": replaced, "unchanged": unchanged, "removed": removed, "passed_over": passed_over, "chunks": chunks,
-            } }));
-        }
-        out.line(format_args!(
-            "{collection}: {} added, {replaced} replaced, {unchanged} unchanged, {removed} removed, {passed_over} passed over; {} written in {:.2} s",
-            Counted(added, "file"),
-            Counted(chunks, "chunk"),
-            started.elapsed().as_secs_f64()
-        ))
-    }
 }
 
 struct Ingest<'a> {
@@ -277,7 +214,7 @@ impl Ingest<'_> {
         let (status, reason) = match (written, stored) {
             (0, None) => {
                 self.interrupt.commit(1, || Ok(()))?;
-                return Ok(Fate { reason: Some("it has no text".into()), ..Fate::new(Status::Unchanged) });
+                return Ok(Fate { reason: Some("it has no text".into()), ..Fate::new(Status::Empty) });
             }
             (0, Some(_)) => (Status::Removed, Some("it has no text any more".to_string())),
             (_, None) => (Status::Added, remark),
@@ -370,27 +307,19 @@ impl Ingest<'_> {
 
     /// Counts a file and says what became of it.
     fn tell(&mut self, source: &str, fate: Fate) -> Outcome<()> {
-        let counts = &mut self.counts;
-        *match fate.status {
-            Status::Added => &mut counts.added,
-            Status::Replaced => &mut counts.replaced,
-            Status::Unchanged => &mut counts.unchanged,
-            Status::Removed => &mut counts.removed,
-            Status::PassedOver => &mut counts.passed_over,
-        } += 1;
-        counts.chunks += fate.chunks;
+        self.counts.count(&fate);
+        if self.out.json() && self.reading {
+            let line = json!({ "file": source, "status": fate.status.name(), "chunks": fate.chunks, "reason": fate.reason });
+            match self.out.object(&line).and_then(|()| self.out.flush()) {
+                // Nobody reads the lines any more: from here on stderr has the reasons.
+                Err(Failure::OutputClosed) => self.reading = false,
+                other => return other,
+            }
+        }
         match (fate.status, &fate.reason) {
             (Status::PassedOver, Some(reason)) => self.progress.suspend(|| aside("passed over", format_args!("{source}: {reason}"))),
             (_, Some(reason)) => self.progress.suspend(|| note(format_args!("{source}: {reason}"))),
             (_, None) => {}
-        }
-        if !self.out.json() || !self.reading {
-            return Ok(());
-        }
-        let line = json!({ "file": source, "status": fate.status.name(), "chunks": fate.chunks, "reason": fate.reason });
-        match self.out.object(&line).and_then(|()| self.out.flush()) {
-            Err(Failure::OutputClosed) => self.reading = false,
-            other => other?,
         }
         Ok(())
     }

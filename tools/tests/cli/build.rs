@@ -206,3 +206,68 @@ fn a_killed_build_is_refused_by_name_and_can_begin_again() {
     db.feed("build", &["--input", "-"], lines(0..3)).ok();
     assert_eq!(db.count(), 3);
 }
+
+/// How many of the letters a, b and c stand in each text. The name is that of a model.
+#[cfg(all(unix, feature = "command"))]
+fn letters(db: &Db) -> String {
+    let program = r#"import json,sys
+print(json.dumps({"fingerprint":"letters-v1","dimension":3}),flush=True)
+for line in sys.stdin:
+    print(json.dumps({"vectors":[[t.count(c) for c in "abc"] for t in json.loads(line)["texts"]]}),flush=True)
+"#;
+    format!("cmd:python3 {}", db.file("letters.py", program))
+}
+
+#[cfg(all(unix, feature = "command"))]
+#[test]
+fn what_is_built_under_the_name_of_an_embedder_is_asked_through_it() {
+    let db = Db::absent();
+    let embedder = letters(&db);
+    let input = "{\"id\":\"x\",\"text\":\"aa\",\"vector\":[2,0,0]}\n{\"id\":\"y\",\"text\":\"cc\",\"vector\":[0,0,2]}\n";
+    db.feed("build", &["--input", "-", "--embedder-name", "letters-v1"], input).ok();
+    let ask = |db: &Db| db.run("search", &["c", "--mode", "vector", "--embedder", &embedder, "--json"]);
+    assert_eq!(ask(&db).ok().ids()[0], "y");
+    let stats = &db.run("stats", &["--json"]).ok().objects()[0];
+    assert_eq!(stats["collections"]["main"]["embedder"], "letters-v1");
+    let other = Db::absent();
+    other.feed("build", &["--input", "-", "--embedder-name", "model 7"], input).ok();
+    ask(&other).refused(16, "EmbedderMismatch", &["\"model 7\"", "letters-v1", "Nothing was changed"]);
+    // A name without vectors is no fault, and is said.
+    let none = Db::absent();
+    let run = none.feed("build", &["--input", "-", "--embedder-name", "model 7"], lines(0..2)).ok();
+    assert!(run.stderr.contains("\"model 7\"") && run.stderr.contains("no document came with a vector"), "{}", run.stderr);
+}
+
+#[cfg(all(unix, feature = "command"))]
+#[test]
+fn a_build_makes_the_vectors_of_its_lines_when_it_is_told_to() {
+    let db = Db::absent();
+    let embedder = letters(&db);
+    // More than are embedded at once, a blank line among them.
+    let input: String =
+        (0..600).map(|i| format!("{{\"id\":\"{i}\",\"text\":\"{}\"}}\n{}", "a".repeat(i % 3), if i == 5 { "\n" } else { "" })).collect();
+    let flags = ["--input", "-", "--embedder", &embedder, "--json"];
+    let built = db.feed("build", &flags, &input).ok().objects().remove(0);
+    assert_eq!((&built["documents"], &built["vectors"]), (&600.into(), &400.into()), "a text of no known letter has no vector");
+    let vector = |id: &str| db.run("get", &[id, "--vectors"]).ok().objects()[0]["vector"].clone();
+    assert_eq!((vector("1"), vector("599")), (serde_json::json!([1.0, 0.0, 0.0]), serde_json::json!([2.0, 0.0, 0.0])));
+    assert_eq!(db.run("search", &["aa", "--mode", "vector", "--embedder", &embedder, "--json", "-k", "1"]).ok().ids().len(), 1);
+
+    // What is refused names its own line, however many lines were read with it, and nothing is left.
+    let bad = Db::absent();
+    let twice = input.replacen("{\"id\":\"9\"", "{\"id\":\"8\"", 1);
+    bad.feed("build", &flags, twice).refused(18, "DuplicateId", &["stdin, line 11: ", "stands in line 10 already", "No database was made"]);
+    let own = "{\"id\":\"a\",\"text\":\"a\"}\n{\"id\":\"b\",\"text\":\"b\",\"vector\":[1,2,3]}\n";
+    bad.feed("build", &flags, own).refused(17, "InvalidArgument", &["stdin, line 2: ", "give one of them"]);
+    let dies = bad.file("dies.py", "print('{\"fingerprint\":\"dies-v1\",\"dimension\":3}',flush=True)\ninput()\n");
+    let dies = format!("cmd:python3 {dies}");
+    bad.feed("build", &["--input", "-", "--embedder", &dies], &input).refused(
+        24,
+        "Model",
+        &["stdin, lines 1 to 257: ", "No database was made"],
+    );
+    nothing_left(&bad);
+    for usage in [&["--embedder-name", "m"][..], &["--dim", "3"], &["--vectors", "v.npy"]] {
+        assert_eq!(bad.run("build", &[&flags[..], usage].concat()).status, 2, "{usage:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Commands about documents and about the database as a whole.
 
-use crate::support::{Db, exists, triune_with};
+use crate::support::{Db, exists, npy, triune_with};
 use serde_json::json;
 
 #[test]
@@ -156,6 +156,27 @@ fn compact_changes_no_answer() {
     db.run("compact", &[]).ok();
     assert_eq!(before, (db.run("scan", &["--json"]).ok().stdout, db.run("search", &["common word2", "--json"]).ok().stdout));
     assert!(db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["segments"].as_u64().is_some_and(|n| n <= 1));
+}
+
+#[test]
+fn compact_says_why_there_are_more_bytes_afterwards() {
+    let db = Db::new(&["--ef-construction", "20", "--m", "4"]);
+    // Enough vectors for a graph, as random as a sine makes them.
+    let component = |i: usize, j: usize| ((i * (7 * j + 1) * (j + 3)) as f64 * 12.9898).sin() as f32;
+    let rows: Vec<[f32; 8]> = (0..10_000).map(|i| std::array::from_fn(|j| component(i, j))).collect();
+    let vectors = db.file("v.npy", npy("<f4", &rows.iter().map(|r| &r[..]).collect::<Vec<_>>()));
+    let lines: String = (0..10_000).map(|i| format!("{{\"id\":\"{i}\"}}\n")).collect();
+    db.feed("load", &["-", "--vectors", &vectors, "--batch", "10000"], lines).ok();
+    let graphs = || db.run("stats", &["--json"]).ok().objects()[0]["collections"]["main"]["vector_bytes"]["graphs"].clone();
+    assert_eq!(graphs(), 0, "a load leaves the graph to a merge");
+    let told = db.run("compact", &[]).ok().stdout;
+    assert_eq!(graphs(), 1);
+    assert!(told.contains("bytes more: vector graphs") && told.contains("and took 0 before"), "{told}");
+    // Nothing is left to do, so nothing grows and nothing is explained.
+    let again = db.run("compact", &["--json"]).ok().objects().remove(0);
+    assert!(again["bytes"].as_u64() <= again["bytes_before"].as_u64(), "{again}");
+    assert!(again["graph_bytes"].as_u64() > Some(0) && again["graph_bytes"] == again["graph_bytes_before"], "{again}");
+    assert_eq!(db.run("compact", &[]).ok().stdout.lines().count(), 1);
 }
 
 #[test]

@@ -41,7 +41,9 @@ fn the_graph_answers_for_entities_neighbours_and_ranks() {
     let near = db.run("graph", &["neighbors", "lyon", "--json"]).ok();
     assert_eq!(near.objects()[0]["entity"], "paris");
     let ranks = db.run("graph", &["ppr", "--seeds", r#"{"Lyon":1}"#, "--json"]).ok();
-    assert_eq!(ranks.objects()[0]["entity"], "lyon");
+    assert_eq!((&ranks.objects()[0]["entity"], &ranks.objects()[0]["name"]), (&json!("lyon"), &json!("Lyon")));
+    let people = db.run("graph", &["ppr", "--seeds", r#"{"Lyon":1}"#, "-k", "1"]).ok().stdout;
+    assert!(people.ends_with("  Lyon\n"), "a name as it is written, as `neighbors` prints it: {people}");
     db.run("graph", &["entity", "Nowhere"]).refused(10, "NotFound", &["Nowhere"]);
     db.run("graph", &["ppr", "--seeds", r#"{"Nowhere":1}"#]).refused(10, "NotFound", &["Nowhere"]);
     assert_eq!(db.run("search", &["RAG", "--mode", "graph", "--hops", "1", "--json"]).ok().ids(), ["a", "b"]);
@@ -112,4 +114,11 @@ fn collections_are_listed_renamed_swapped_and_dropped() {
     db.run("collections", &["drop", "main"]).ok();
     assert_eq!(names(&db), ["spare"]);
     db.run("collections", &["drop", "main"]).refused(10, "NotFound", &["main"]);
+}
+
+#[test]
+fn weights_of_legs_are_listed_as_they_were_given() {
+    let db = Db::new(&["--leg-weights", "0.7,1,12.345"]);
+    let weights = || db.run("collections", &["--json"]).ok().objects()[0]["schema"]["leg_weights"].clone();
+    assert_eq!(weights(), json!({"vector": 0.7, "text": 1, "graph": 12.345}));
 }

@@ -1,4 +1,8 @@
-//! The commands of the README, as they are printed.
+//! The commands of the README, as they are printed, and the Rust of other pages; that of the README itself is a test of the library.
+
+mod filters;
+#[cfg(feature = "static-embedder")]
+mod vectors;
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +18,15 @@ fn lines() -> Vec<String> {
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the command line lies in the repository")
+}
+
+/// Asserts that the Rust of a page, of which there is one block, stands word for word in `source`.
+#[track_caller]
+fn printed_in(page: &str, source: &str) {
+    let text = fs::read_to_string(repository().join(page)).expect("the page is there");
+    let blocks: Vec<&str> = text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [printed] = blocks[..] else { panic!("{page} has {} blocks of Rust, not one", blocks.len()) };
+    assert!(source.contains(printed), "{page} prints another program than the one that is tested:\n{printed}");
 }
 
 /// Copies what a folder holds.
@@ -49,4 +62,18 @@ fn every_line_of_the_readme_works_as_printed() {
     }
     let left: Vec<_> = fs::read_dir(&checkout).expect("it is there").map(|e| e.expect("an entry").file_name()).collect();
     assert_eq!(left.len(), 2, "the last lines remove what the others made: {left:?}");
+}
+
+#[test]
+fn the_judgements_of_the_demo_are_the_gold_of_its_questions() {
+    let read = |name: &str| fs::read_to_string(repository().join("demo").join(name)).expect("the file is there");
+    let mut expected = String::new();
+    for line in read("questions.jsonl").lines() {
+        let question: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        for gold in question["gold"].as_array().expect("gold is a list") {
+            let word = |value: &serde_json::Value| value.as_str().expect("ids are strings").to_string();
+            expected += &format!("{}\t{}\t1\n", word(&question["id"]), word(gold));
+        }
+    }
+    assert_eq!(read("qrels.tsv"), expected);
 }

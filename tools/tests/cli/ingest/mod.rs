@@ -197,7 +197,7 @@ fn a_second_run_commits_nothing() {
     case.ingest(&[]).ok();
     let before = case.state();
     let run = case.ingest(&["--prune"]).ok();
-    assert_eq!(fates(&run), pairs(&[("a.txt", "unchanged"), ("b/c.md", "unchanged"), ("empty.txt", "unchanged"), ("p.pdf", "unchanged")]));
+    assert_eq!(fates(&run), pairs(&[("a.txt", "unchanged"), ("b/c.md", "unchanged"), ("empty.txt", "empty"), ("p.pdf", "unchanged")]));
     assert!(before == case.state(), "no byte of the database changed");
     let run = case.ingest(&["--force"]).ok();
     assert_eq!(total(&run, "replaced"), 3);
@@ -259,8 +259,11 @@ fn an_empty_file_is_said_and_no_fault() {
     case.write("empty.txt", "");
     case.write("blank.md", " \n\n");
     let run = case.ingest(&[]).ok();
-    assert_eq!(fates(&run), pairs(&[("blank.md", "unchanged"), ("empty.txt", "unchanged")]));
-    assert!(run.stderr.contains("note: empty.txt: it has no text"), "{}", run.stderr);
+    assert_eq!(fates(&run), pairs(&[("blank.md", "empty"), ("empty.txt", "empty")]));
+    assert_eq!((total(&run, "empty"), total(&run, "unchanged"), reason(&run, "empty.txt").as_str()), (2, 0, "it has no text"));
+    let people = case.db.run("ingest", &[text(&case.root())]).ok();
+    assert!(people.stderr.contains("note: empty.txt: it has no text"), "{}", people.stderr);
+    assert!(people.stdout.contains(" 0 unchanged, 0 removed, 2 empty, 0 passed over"), "{}", people.stdout);
     assert_eq!(case.db.count(), 0);
 }
 
@@ -279,7 +282,7 @@ fn names_of_any_script_and_the_same_content_twice() {
     let long = "n".repeat(200);
     case.write(&format!("{long}/{long}/{long}/{long}/{long}/{long}.txt"), "too deep a name");
     let run = case.ingest(&[]);
-    assert!(run.status == 1 && run.stderr.contains("1024"), "{}", run.stderr);
+    assert!(run.status == 1 && run.stdout.contains("1024"), "{}", run.stdout);
 }
 
 #[test]
@@ -294,7 +297,8 @@ fn files_given_directly_and_several_roots() {
     // Of two files with one name the first is taken, and the other is said.
     let run = case.db.run("ingest", &["--json", text(&x), text(&y), text(&x)]);
     assert_eq!(run.status, 1);
-    assert!(run.stderr.contains("passed over: one.txt: ") && run.stderr.contains("--prefix"), "{}", run.stderr);
+    let refused = run.objects().into_iter().find(|o| o["status"] == "passed-over").expect("the second is passed over");
+    assert!(refused["file"] == "one.txt" && refused["reason"].as_str().is_some_and(|r| r.contains("--prefix")), "{refused}");
     assert_eq!(case.texts(), pairs(&[("one.txt#0", "from x"), ("two.txt#0", "only y")]));
     let run = case.db.run("ingest", &["--json", "--prefix", "y/", text(&y)]).ok();
     assert_eq!(fates(&run), pairs(&[("y/one.txt", "added"), ("y/two.txt", "added")]));

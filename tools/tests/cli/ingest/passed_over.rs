@@ -29,11 +29,24 @@ fn broken_documents_are_passed_over_and_the_rest_is_in() {
     assert_eq!(run.status, 1, "{}", run.stderr);
     for (file, status) in fates(&run) {
         assert_eq!(status == "added", file.starts_with("good"), "{file}: {status}, {}", run.stderr);
-        assert!(status == "added" || run.stderr.contains(&format!("passed over: {file}: ")), "{}", run.stderr);
+        assert!(status == "added" || !reason(&run, &file).is_empty(), "{file}: {}", run.stdout);
     }
     assert_eq!(fates(&run).len(), 9);
     assert!(reason(&run, "scan.pdf").contains("scanned"));
     assert_eq!(case.texts().into_keys().collect::<Vec<_>>(), ["good.docx#0", "good.pdf#0"]);
+}
+
+#[test]
+fn what_is_passed_over_is_told_once() {
+    let case = Case::new();
+    case.write("image.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0");
+    case.write("fine.txt", "fine");
+    let lines = case.ingest(&[]);
+    assert_eq!((lines.status, reason(&lines, "image.png").contains("binary")), (1, true));
+    assert!(!lines.stderr.contains("image.png"), "the JSON lines say it: {}", lines.stderr);
+    let people = case.db.run("ingest", &[text(&case.root())]);
+    assert_eq!(people.status, 1);
+    assert!(people.stderr.contains("passed over: image.png: ") && !people.stdout.contains("image.png"), "{}", people.stderr);
 }
 
 /// Whatever a parser does with damaged bytes, each file is in or passed over, and the run ends.
