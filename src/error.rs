@@ -242,6 +242,19 @@ impl Error {
         Error::Io { context, source }
     }
 
+    /// Why `path` could not be opened as the directory of `what`.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "two kinds say that there is no directory, every other is an error of the system")]
+    pub(crate) fn no_directory(what: &str, path: &std::path::Path, source: std::io::Error) -> Error {
+        let path = path.display();
+        match source.kind() {
+            std::io::ErrorKind::NotFound => Error::NotFound(format!("{what} in {path}: there is no such directory")),
+            std::io::ErrorKind::NotADirectory => {
+                Error::NotFound(format!("{what} in {path}: that is a file, and a database is a directory"))
+            }
+            _ => Error::io(format!("opening {path}"), source),
+        }
+    }
+
     /// Refuses a counter that would go beyond the greatest number that files may hold: no work reaches it, but a forged file may start there,
     /// and what was written behind it could never be read.
     pub(crate) fn refuse_counter(what: &str, next: u64) -> Result<()> {

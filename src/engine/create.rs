@@ -138,12 +138,25 @@ pub(super) fn make(dir: &dyn Directory, name: &str, bytes: &[u8]) -> Result<()> 
 /// Refuses a directory in which nothing may be created.
 fn refuse_occupied(dir: &dyn Directory) -> Result<()> {
     match look(dir)? {
-        Found::Database => Err(Error::AlreadyExists(format!("a database in {}; nothing was changed. Open it instead", dir.describe()))),
+        Found::Database => Err(Error::AlreadyExists(occupied_by(dir))),
         Found::Foreign(name) => Err(Error::InvalidArgument(format!(
             "{} holds files that are not Triune's ({name:?} for one); nothing was changed. Name a new or empty directory",
             dir.describe()
         ))),
         Found::Nothing | Found::Unfinished => Ok(()),
+    }
+}
+
+/// What stands where a database was to be made, and what to do about it.
+fn occupied_by(dir: &dyn Directory) -> String {
+    let path = dir.describe();
+    match read_head(dir, false) {
+        // Nothing can be opened there, and nobody can say that nothing was stored.
+        Ok(HeadVerdict::Missing) => format!(
+            "files of a database in {path}, without their HEAD; nothing was changed. Name another directory, or see with `triune fsck {path}` \
+             what is damaged, and save what is whole with `triune salvage {path} --out NEW`"
+        ),
+        _ => format!("a database in {path}; nothing was changed. Open it instead"),
     }
 }
 
@@ -185,5 +198,17 @@ mod tests {
         assert_eq!((disk.operations(), disk.file_names()), (0, vec!["HEAD".to_string(), "config".to_string()]));
         disk.remove_file("config");
         assert_eq!(look(&disk).map_err(|e| e.code()), Ok(Found::Unfinished));
+    }
+
+    #[test]
+    fn files_without_their_head_are_in_the_way_and_the_message_says_what_they_are() {
+        let disk = SimDirectory::new();
+        disk.write_file(&FileName::Segments(1).to_string(), b"kept".to_vec());
+        let dir: Arc<dyn Directory> = Arc::new(disk.clone());
+        let refused = create(&dir).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::AlreadyExists);
+        let said = refused.to_string();
+        assert!(said.contains("without their HEAD") && said.contains("triune salvage") && !said.contains("Open it"), "{said}");
+        assert_eq!((disk.operations(), disk.file_names()), (0, vec![FileName::Segments(1).to_string()]));
     }
 }

@@ -25,7 +25,7 @@
 mod audit;
 mod background;
 pub(crate) mod backup;
-mod batch;
+pub(crate) mod batch;
 mod builder;
 mod buried;
 mod catalog;
@@ -381,10 +381,10 @@ pub(crate) fn new_directory(path: &Path) -> Result<FsDirectory> {
 fn directory(path: &Path) -> Result<Arc<dyn Directory>> {
     match FsDirectory::open(path) {
         Ok(dir) => Ok(Arc::new(dir)),
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             Err(Error::NotFound(format!("a database in {}: there is no such directory; create one first", path.display())))
         }
-        Err(e) => Err(Error::io(format!("opening {}", path.display()), e)),
+        Err(e) => Err(Error::no_directory("a database", path, e)),
     }
 }
 

@@ -70,7 +70,8 @@ pub struct FileDescription {
     pub kind: String,
     /// Its bytes.
     pub bytes: u64,
-    /// What it says, field by field. Keys are unique. `orphan` stands on a file that nothing reaches.
+    /// What it says, field by field. Keys are unique. `orphan` stands on a file that nothing reaches, `superseded` on
+    /// a log that a later one replaced.
     pub fields: Vec<(String, String)>,
     /// The first thing wrong with it, with its offset, if anything is.
     pub problem: Option<String>,
@@ -79,7 +80,7 @@ pub struct FileDescription {
 /// Describes every file of the database in `path`. Damage is described, not an error. O(bytes): every checksum is computed.
 ///
 /// # Errors
-/// `NotFound` when there is no such directory, `Io` when it cannot be listed.
+/// `NotFound` when there is no such directory or no file of a database in it, `Io` when it cannot be listed.
 ///
 /// ```
 /// # use triune::{Database, Schema};
@@ -96,18 +97,15 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
 
 /// The directory of a database. Nothing is made.
 fn opened(path: &Path) -> Result<FsDirectory> {
-    FsDirectory::open(path).map_err(|e| {
-        if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
-            Error::NotFound(format!("a database in {}", path.display()))
-        } else {
-            Error::io(format!("opening {}", path.display()), e)
-        }
-    })
+    FsDirectory::open(path).map_err(|e| Error::no_directory("a database", path, e))
 }
 
 /// As [`describe`], for any directory.
 pub fn describe_directory(dir: &dyn Directory) -> Result<Description> {
     let present = dir.list().map_err(|e| Error::io(format!("listing {}", dir.describe()), e))?;
+    if !present.iter().any(|name| kind(name) != FOREIGN) {
+        return Err(Error::NotFound(format!("a database in {}: no file of one is there", dir.describe())));
+    }
     let survey = Survey::of(dir, &present);
     let mut files: Vec<FileDescription> = present.into_iter().map(|name| describe_file(dir, &survey, name)).collect();
     files.extend(survey.missing().into_iter().map(|(name, problem)| FileDescription {
@@ -139,6 +137,9 @@ fn describe_file(dir: &dyn Directory, survey: &Survey, name: String) -> FileDesc
     if numbered.is_some() {
         match survey.naming(&name) {
             Naming::By(who) => findings.field("named by", who.join(", ")),
+            Naming::Nobody if numbered.is_some_and(|file| survey.is_superseded(file)) => {
+                findings.field("superseded", "yes: a later log took its place; a writer removes it when it next removes files");
+            }
             Naming::Nobody => findings.field("orphan", "yes: nothing names it"),
             Naming::Unknown => {
                 findings.field("orphan", "not known: HEAD, or a manifest or log that it names, is damaged and may name this file")
@@ -147,6 +148,9 @@ fn describe_file(dir: &dyn Directory, survey: &Survey, name: String) -> FileDesc
     }
     FileDescription { kind: kind(&name).into(), name, bytes, fields: findings.fields, problem: findings.problem }
 }
+
+/// What a file is that no database makes.
+const FOREIGN: &str = "not Triune's";
 
 fn kind(name: &str) -> &'static str {
     match (name, FileName::parse(name)) {
@@ -158,7 +162,7 @@ fn kind(name: &str) -> &'static str {
         (_, Some(FileName::Wal(_))) => "log",
         (_, Some(FileName::Segments(_))) => "segments",
         (_, Some(FileName::Tombstones(_))) => "tombstones",
-        (_, None) => "not Triune's",
+        (_, None) => FOREIGN,
     }
 }
 

@@ -148,6 +148,12 @@ impl Survey {
         }
     }
 
+    /// Whether a file that nothing names is a log before the active one: a writer leaves the last one of the process before there.
+    pub(super) fn is_superseded(&self, file: FileName) -> bool {
+        let active = self.head.chosen().map(|state| state.wal_sequence);
+        matches!((file, active), (FileName::Wal(sequence), Some(active)) if sequence < active)
+    }
+
     /// Files that are needed and are not there, with what to say of each.
     pub(super) fn missing(&self) -> Vec<(String, String)> {
         let absent = |name: &str| !self.present.contains(name);

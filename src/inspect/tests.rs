@@ -269,9 +269,12 @@ fn a_tail_that_nothing_calls_durable_is_torn() {
 #[test]
 fn what_nothing_reaches_is_an_orphan_and_what_is_reached_and_gone_is_missing() {
     let dir = database();
-    let orphans = [FileName::Manifest(9), FileName::Wal(1), FileName::Segments(9), FileName::Tombstones(9)].map(|name| name.to_string());
+    let orphans = [FileName::Manifest(9), FileName::Wal(0xff), FileName::Segments(9), FileName::Tombstones(9)].map(|name| name.to_string());
     let sources = [MANIFEST, LOG, SEGMENTS, TOMBSTONES];
     orphans.iter().zip(sources).for_each(|(name, source)| dir.write_file(name, dir.read_file(source).unwrap()));
+    // The last log of the process before stays until a writer next removes files: that is nothing to worry about, and fsck says nothing.
+    let earlier = FileName::Wal(1).to_string();
+    dir.write_file(&earlier, dir.read_file(LOG).unwrap());
     dir.write_file("notes.txt", *b"mine");
     dir.remove_file(DYING);
     dir.remove_file("LOCK");
@@ -279,6 +282,7 @@ fn what_nothing_reaches_is_an_orphan_and_what_is_reached_and_gone_is_missing() {
     for name in &orphans {
         assert_eq!(field(file(&description, name), "orphan"), "yes: nothing names it");
     }
+    assert!(field(file(&description, &earlier), "superseded").starts_with("yes"));
     assert_eq!(file(&description, "notes.txt").kind, "not Triune's");
     assert_eq!(problem(&description, DYING), format!("the file is missing, but {LOG} names it"));
     assert!(problem(&description, "LOCK").starts_with("the file is missing"));
@@ -290,6 +294,19 @@ fn what_nothing_reaches_is_an_orphan_and_what_is_reached_and_gone_is_missing() {
     assert!(field(file(&description, SEGMENTS), "segment 0").ends_with("found by its header and footer"));
     assert!(field(file(&description, SEGMENTS), "segment 0 Docs").ends_with("sound"));
     assert_eq!(file(&description, SEGMENTS).problem, None);
+}
+
+#[test]
+fn a_directory_without_a_database_is_not_described_as_one() {
+    let dir = SimDirectory::new();
+    assert!(matches!(describe_directory(&dir), Err(crate::Error::NotFound(_))));
+    dir.write_file("notes.txt", *b"mine");
+    assert!(matches!(describe_directory(&dir), Err(crate::Error::NotFound(_))));
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("file");
+    std::fs::write(&path, b"mine").unwrap();
+    let refused = crate::inspect::describe(&path).unwrap_err().to_string();
+    assert!(refused.contains("that is a file, and a database is a directory"), "{refused}");
 }
 
 #[test]

@@ -66,10 +66,5 @@ pub fn backup_into(
 
 /// A directory that must be there.
 pub(super) fn existing(path: &Path, what: &str) -> Result<FsDirectory> {
-    FsDirectory::open(path).map_err(|e| {
-        if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
-            return Error::NotFound(format!("{what} in {}: there is no such directory", path.display()));
-        }
-        Error::io(format!("opening {}", path.display()), e)
-    })
+    FsDirectory::open(path).map_err(|e| Error::no_directory(what, path, e))
 }

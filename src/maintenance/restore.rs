@@ -2,6 +2,7 @@
 
 use super::dump::hex;
 use crate::document::StoredDocument;
+use crate::engine::batch::source_of;
 use crate::engine::new_directory;
 use crate::engine::restore::Restorer;
 use crate::error::{Error, Result};
@@ -52,9 +53,11 @@ pub fn restore_into(dir: Arc<dyn Directory>, options: Options, input: impl BufRe
             let what = format!("collection {:?} does not come after {:?} by its bytes", collection.collection, before.unwrap_or_default());
             return Err(lines.refused(FormatError::new(0, what)));
         }
+        let source_key = collection.schema.source_key.clone();
         restorer.collection(&collection.collection, collection.schema).map_err(|e| lines.wrong(e))?;
         for _ in 0..collection.documents.0 {
             let document: StoredDocument = decode_document(lines.next("a document")?).map_err(|e| lines.refused(e))?;
+            refuse_two_sources(&document, &source_key).map_err(|e| lines.wrong(e))?;
             restorer.document(document).map_err(|e| lines.wrong(e))?;
             documents += 1;
         }
@@ -76,6 +79,21 @@ pub fn restore_into(dir: Arc<dyn Directory>, options: Options, input: impl BufRe
     lines.end()?;
     restorer.finish()?;
     Ok(RestoreReport { collections: u64::from(header.collections), documents })
+}
+
+/// A document has the source that its metadata name, or one that was given beside equal or no metadata: a dump of another is forged.
+fn refuse_two_sources(document: &StoredDocument, key: &str) -> Result<()> {
+    let given = document.source.as_deref().filter(|_| document.source_given);
+    let (named, _) = source_of(&document.id, given, document.metadata.as_ref(), key)?;
+    if named.as_deref() == document.source.as_deref() {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!(
+        "document {:?} has source {:?}, and by its metadata, key {key:?}, it has {:?}; they must be equal",
+        document.id,
+        document.source.as_deref().unwrap_or_default(),
+        named.unwrap_or_default()
+    )))
 }
 
 /// Lets `make` fill the directory `path`. One that had to be made for it goes again when that fails.

@@ -94,7 +94,37 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The database that the command is about, unless it makes one.
+    /// What is said after its result could not be written: that what was done is done, of a command that does something.
+    pub(crate) fn stands(&self) -> &'static str {
+        let only_reads = matches!(
+            self,
+            Command::Search(_)
+                | Command::Eval(_)
+                | Command::Get(_)
+                | Command::Scan(_)
+                | Command::Count(_)
+                | Command::Stats(_)
+                | Command::Collections(CollectionsArgs { action: None, .. })
+                | Command::Sources(_)
+                | Command::Graph(_)
+                | Command::Analyze(_)
+                | Command::Fsck(_)
+                | Command::Inspect(_)
+                | Command::Dump(DumpArgs { out: None, .. })
+        );
+        if only_reads { "" } else { "; what the command did stands" }
+    }
+
+    /// Whether it makes the database that it is about, or may do so.
+    pub(crate) fn makes(&self) -> bool {
+        #[cfg(feature = "ingest")]
+        if matches!(self, Command::Ingest(_)) {
+            return true;
+        }
+        matches!(self, Command::Create(_) | Command::Build(_) | Command::Restore(_))
+    }
+
+    /// The database that the command is about, also one that it makes.
     pub(crate) fn database(&self) -> Option<&Path> {
         match self {
             Command::Load(args) => Some(&args.target.database),
@@ -115,8 +145,10 @@ impl Command {
             Command::Collections(args) => Some(&args.database),
             Command::Graph(args) => Some(&args.database),
             Command::Compact(args) => Some(&args.database),
+            Command::Fsck(args) => Some(&args.database),
             Command::Inspect(args) => Some(&args.database),
             Command::Dump(args) => Some(&args.database),
+            Command::Restore(args) => Some(&args.database),
             Command::Backup(args) => Some(&args.database),
             Command::Rebuild(args) => Some(&args.database),
             Command::Salvage(args) => Some(&args.database),
@@ -391,6 +423,9 @@ pub(crate) struct DeleteArgs {
     /// Every document; the collection and its schema stay
     #[arg(long)]
     pub(crate) all: bool,
+    /// Ids without `--id`, for a message that says how they are named
+    #[arg(value_name = "ID", hide = true)]
+    pub(crate) bare: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -29,7 +29,13 @@ use output::{Failure, Out};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::Args::try_parse().unwrap_or_else(|mut error| {
+        // To pass an unknown flag as a value, behind `--`, is hardly ever what was meant.
+        if error.kind() == clap::error::ErrorKind::UnknownArgument {
+            error.remove(clap::error::ContextKind::Suggested);
+        }
+        error.exit()
+    });
     // The child of `ingest` keeps its stdout for its answers.
     #[cfg(feature = "ingest")]
     if let args::Command::IngestWorker(worker) = &args.command {
@@ -40,10 +46,12 @@ fn main() -> ExitCode {
     let outcome = cmd::run(&args.command, &mut out);
     // Results that were found before an error stand before its message.
     let flushed = out.flush();
-    match outcome.and(flushed) {
+    match outcome.and(flushed).map_err(|failure| failure.unwritten(args.command.stands())) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough: `triune scan db | head` is no error.
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        // The status that `Io` has; `unwritten` has said everything else.
+        Err(Failure::OutputFailed(_)) => ExitCode::from(triune::ErrorCode::Io.exit_status()),
         Err(Failure::Incomplete) => ExitCode::FAILURE,
         Err(Failure::Status(status)) => ExitCode::from(status),
         Err(Failure::Refused { code, message }) => {

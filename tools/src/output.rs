@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::Path;
 use triune::{Error, ErrorCode};
 
 /// The result of a command, or of a part of one.
@@ -20,6 +21,8 @@ pub(crate) enum Failure {
     },
     /// The reader of our stdout went away.
     OutputClosed,
+    /// Stdout could not be written, and this is why. What the command did is done: [`Failure::unwritten`] says so.
+    OutputFailed(String),
     /// Everything is said already, and this is the exit status that says it.
     Status(u8),
     /// Everything that could be done is done, and what could not is said already.
@@ -43,6 +46,22 @@ impl Failure {
         Failure::invalid(format!("not yet: this version does not know {what}. Nothing was changed"))
     }
 
+    /// For a failure of stdout alone, what the user is to know of it: `stands` says what became of the command's work.
+    pub(crate) fn unwritten(self, stands: &str) -> Failure {
+        let Failure::OutputFailed(why) = self else { return self };
+        Failure::Refused { code: ErrorCode::Io, message: format!("writing to standard output: {why}{stands}") }
+    }
+
+    /// What the operating system said about a new file that the user named: should something be missing, it is the directory.
+    pub(crate) fn new_file(path: &Path, error: &io::Error) -> Failure {
+        match path.parent().filter(|parent| error.kind() == io::ErrorKind::NotFound && !parent.is_dir()) {
+            Some(parent) => {
+                Failure::not_found(format!("there is no directory {} for the file {}; make it first", parent.display(), path.display()))
+            }
+            None => Failure::file(path.display(), error),
+        }
+    }
+
     /// What the operating system said about a file that the user named.
     pub(crate) fn file(name: impl Display, error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::NotFound {
@@ -61,6 +80,7 @@ impl Failure {
         match self {
             Failure::Refused { code, message } => Failure::Refused { code, message: reword(message) },
             Failure::OutputClosed => Failure::OutputClosed,
+            Failure::OutputFailed(why) => Failure::OutputFailed(why),
             Failure::Status(status) => Failure::Status(status),
             Failure::Incomplete => Failure::Incomplete,
         }
@@ -107,6 +127,9 @@ fn present(what: &str) -> String {
         let place = database.trim_end_matches(". Open it instead");
         return format!("there is a database {}", place.replacen("; ", " already; ", 1));
     }
+    if what.starts_with("files of a database ") {
+        return format!("there are {what}");
+    }
     match what.split_once("; ") {
         Some((name, rest)) if what.starts_with("collection ") || what.starts_with("document ") => format!("{name} exists already; {rest}"),
         _ => what.to_string(),
@@ -145,9 +168,14 @@ impl Out {
         self.writer.write_all(b"\n").map_err(closed)
     }
 
-    /// Stdout itself, for what is neither a line of text nor of JSON.
-    pub(crate) fn writer(&mut self) -> &mut impl Write {
-        &mut self.writer
+    /// Lets the library write to stdout what is neither a line of text nor of JSON. Should stdout fail, that is no failure of the library.
+    pub(crate) fn stream<T>(&mut self, write: impl FnOnce(&mut Stream<'_>) -> triune::Result<T>) -> Outcome<T> {
+        let mut stream = Stream { writer: &mut self.writer, failed: None };
+        let written = write(&mut stream);
+        match (written, stream.failed) {
+            (Err(_), Some(failure)) => Err(failure),
+            (written, _) => Ok(written?),
+        }
     }
 
     /// JSON for people and files: indented by two.
@@ -162,8 +190,63 @@ impl Out {
     }
 }
 
+/// What became of stdout. Its full disk is not that of the database, so none of this is an error of the library.
 fn closed(error: io::Error) -> Failure {
-    if error.kind() == io::ErrorKind::BrokenPipe { Failure::OutputClosed } else { Error::io("writing to stdout", error).into() }
+    if error.kind() == io::ErrorKind::BrokenPipe { Failure::OutputClosed } else { Failure::OutputFailed(error.to_string()) }
+}
+
+/// Stdout, remembering why it could not be written.
+pub(crate) struct Stream<'a> {
+    writer: &'a mut BufWriter<StdoutLock<'static>>,
+    failed: Option<Failure>,
+}
+
+impl Stream<'_> {
+    /// Keeps what the failure means, and passes on its kind.
+    fn keep<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            // Tried again, it is no failure.
+            if kind != io::ErrorKind::Interrupted {
+                self.failed = Some(closed(error));
+            }
+            kind.into()
+        })
+    }
+}
+
+impl Write for Stream<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.writer.write(bytes);
+        self.keep(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.writer.flush();
+        self.keep(flushed)
+    }
+}
+
+/// Whether stdout was closed when this program was started, so that what is written there is lost without an error.
+///
+/// The runtime opens the null device in the place of a stream that is closed, for reading too; `>/dev/null`, which somebody chose, is open
+/// for writing alone.
+#[cfg(unix)]
+pub(crate) fn born_closed() -> bool {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    let Ok(owned) = io::stdout().as_fd().try_clone_to_owned() else { return true };
+    let mut file = std::fs::File::from(owned);
+    let device = |m: std::fs::Metadata| m.rdev();
+    let null = std::fs::metadata("/dev/null").map(device).ok();
+    null.is_some() && file.metadata().map(device).ok() == null && matches!(file.read(&mut [0]), Ok(0))
+}
+
+/// Elsewhere nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn born_closed() -> bool {
+    false
 }
 
 /// Says on stderr why the command ended, as text or with `--json` as a line of JSON.

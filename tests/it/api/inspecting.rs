@@ -121,8 +121,9 @@ fn a_crash_leaves_at_most_orphans_and_torn_tails_for_inspecting() {
             let description = describe(&survivor);
             for file in problems(&description) {
                 // A file that was being made may be half there, and so may the slot that was being written.
-                let orphan =
-                    file.fields.iter().any(|(key, value)| key == "orphan" && (value.starts_with("yes") || value.starts_with("not known")));
+                let orphan = file.fields.iter().any(|(key, value)| {
+                    key == "superseded" || key == "orphan" && (value.starts_with("yes") || value.starts_with("not known"))
+                });
                 assert!(orphan || file.name == "HEAD", "crash at {n}: {file:#?}");
             }
             open(&survivor);

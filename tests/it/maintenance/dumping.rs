@@ -184,6 +184,16 @@ fn documents_that_contradict_their_collection_are_refused() {
         let error = refused(dump(schema, &document("a", ",\"vector\":\"AACAPw==\"")).as_bytes());
         assert!(error.code() == ErrorCode::SchemaMismatch && error.to_string().contains("line 3"), "{error}");
     }
+    // The source that metadata name, under the collection's key, is the document's source, as `put` has it.
+    for (source, metadata) in [
+        (r#","source":"s","source_given":true"#, r#""{\"k\":\"t\"}""#),
+        (r#","source":"s""#, r#""{\"k\":\"t\"}""#),
+        (r#","source":"s""#, r#""{}""#),
+    ] {
+        let error = refused(dump(schema, &document("a", &format!("{source},\"metadata\":{metadata}"))).as_bytes());
+        assert!(error.code() == ErrorCode::InvalidArgument && error.to_string().contains("line 3"), "{error}");
+        assert!(error.to_string().contains("document \"a\" has source \"s\""), "{error}");
+    }
 }
 
 #[test]

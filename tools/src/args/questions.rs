@@ -10,6 +10,9 @@ pub(crate) struct SearchArgs {
     /// The words to search for
     #[arg(value_name = "QUERY")]
     pub(crate) query: Option<String>,
+    /// Further words, for a message that says how several are one query
+    #[arg(value_name = "WORD", hide = true)]
+    pub(crate) words: Vec<String>,
     /// `hybrid` fuses several; without a query vector, given or made by the collection's embedder, it is `text`. `docsgpt` is the walk that `ppr` takes so far
     #[arg(long, value_enum, default_value_t = ModeName::Hybrid)]
     pub(crate) mode: ModeName,
@@ -26,7 +29,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "JSON")]
     pub(crate) filter: Option<String>,
     /// How many hits. Their ranks are counted from 1 for people, and from 0 in JSON
-    #[arg(short, value_name = "N", default_value_t = 10)]
+    #[arg(short, alias = "limit", value_name = "N", default_value_t = 10)]
     pub(crate) k: usize,
     /// Compare with every vector, so that none of the nearest is missing, instead of walking the vector graph
     #[arg(long, conflicts_with_all = ["ef", "recall"])]

@@ -17,7 +17,11 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     }
     let (database, made) = match Database::create(&args.target.database) {
         Ok(database) => (database, true),
-        Err(Error::AlreadyExists(_)) => (super::open_for_writing(&args.target.database)?, false),
+        Err(Error::AlreadyExists(what)) => match super::open_for_writing(&args.target.database) {
+            // Without a HEAD nothing says that there ever was a database, so what stands in the way is told, and no damage.
+            Err(_) if !args.target.database.join("HEAD").exists() => return Err(Error::AlreadyExists(what).into()),
+            opened => (opened?, false),
+        },
         Err(other) => return Err(other.into()),
     };
     let name = &args.target.collection;

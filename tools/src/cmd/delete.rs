@@ -1,12 +1,18 @@
 //! `triune delete`: documents by id, by source or by filter, or all of them. What is not there counts as none.
 
 use crate::args::{Args, DELETE_USAGE, DeleteArgs};
-use crate::output::{Counted, Failure, Out, Outcome};
+use crate::output::{Counted, Failure, Out, Outcome, quoted};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use triune::WriteBatch;
 
 pub(crate) fn run(args: &DeleteArgs, out: &mut Out) -> Outcome<()> {
+    if let Some(id) = args.bare.first() {
+        let (database, id) = (quoted(&args.target.database.display().to_string()), quoted(id));
+        let message =
+            format!("unexpected argument {id}: an id is named by --id, so `triune delete {database} --id {id}`; nothing was deleted");
+        Args::command().override_usage(DELETE_USAGE).error(ErrorKind::UnknownArgument, message).exit();
+    }
     let filter = super::filter(args.filter.as_ref())?;
     if args.ids.is_empty() && args.source.is_none() && filter.is_none() && !args.all {
         let message = "what to delete is not said: give --id ID, --source S, --filter JSON or --all";

@@ -13,10 +13,7 @@ pub(crate) fn run(args: &DumpArgs, out: &mut Out) -> Outcome<()> {
     let snapshot = database.snapshot();
     let names = (!args.collection.is_empty()).then_some(args.collection.as_slice());
     let Some(path) = &args.out else {
-        return match dump(&snapshot, names, out.writer()) {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
-            result => Ok(result.map(drop)?),
-        };
+        return out.stream(|stdout| dump(&snapshot, names, stdout)).map(drop);
     };
     let report = to_file(&snapshot, names, path)?;
     if out.json() {
@@ -45,7 +42,7 @@ fn to_file(snapshot: &Snapshot, names: Option<&[String]>, path: &Path) -> Outcom
             let message = format!("{} exists; nothing was written. Name a new file", path.display());
             return Failure::Refused { code: ErrorCode::AlreadyExists, message };
         }
-        Failure::file(path.display(), &e)
+        Failure::new_file(path, &e).reworded(|message| format!("{message}. Nothing was written"))
     })?;
     let written = dump(snapshot, names, BufWriter::with_capacity(1 << 20, &file));
     let written = written.and_then(|report| match file.sync_all() {

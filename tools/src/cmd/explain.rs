@@ -4,22 +4,60 @@ use crate::args::{Leg, ModeName, RerankName, SearchArgs};
 use crate::output::{Counted, Outcome};
 use triune::{Collection, Effort, ExtractorKind, Metric, Mode, Search, SearchResult, VectorSearch, extract_entities};
 
-/// Options that were given and that the mode does not use.
-pub(super) fn ignored(args: &SearchArgs) -> Vec<&'static str> {
-    let hybrid = args.mode == ModeName::Hybrid;
-    let walks = matches!(args.mode, ModeName::Graph | ModeName::Ppr | ModeName::Docsgpt);
-    let graph_leg = hybrid && args.legs.contains(&Leg::Graph);
-    let dense = args.rerank == Some(RerankName::Dense);
-    let text_scores = args.mode == ModeName::Text || hybrid || args.rerank == Some(RerankName::Text);
-    let given = [
-        (args.query.is_some() && args.vector.is_some() && args.mode == ModeName::Vector, "mode vector does not use the query text"),
-        (args.vector.is_some() && (args.mode == ModeName::Text || walks && !dense), "this mode does not use --vector"),
-        (!args.legs.is_empty() && !hybrid, "--legs counts in mode hybrid alone"),
-        (args.rerank.is_some() && !walks, "--rerank counts in modes graph and ppr alone"),
-        (args.hops.is_some() && args.mode != ModeName::Graph && !graph_leg, "--hops counts in mode graph and with the leg graph alone"),
-        (args.scorer.is_some() && !text_scores, "this mode does not use --scorer"),
-    ];
-    given.into_iter().filter(|(ignored, _)| *ignored).map(|(_, remark)| remark).collect()
+/// What a question was given: by flags, or by the keys of a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) mode: ModeName,
+    /// Empty: not given, and then vector and text.
+    pub(super) legs: &'a [Leg],
+    pub(super) legs_given: bool,
+    /// What counts.
+    pub(super) rerank: Option<RerankName>,
+    pub(super) rerank_given: bool,
+    pub(super) query: bool,
+    pub(super) vector: bool,
+    pub(super) hops: bool,
+    pub(super) scorer: bool,
+    /// `exact`, `ef` or `recall`.
+    pub(super) effort: bool,
+}
+
+impl<'a> Given<'a> {
+    /// By flags.
+    pub(super) fn by_flags(args: &'a SearchArgs) -> Given<'a> {
+        Given {
+            mode: args.mode,
+            legs: &args.legs,
+            legs_given: !args.legs.is_empty(),
+            rerank: args.rerank,
+            rerank_given: args.rerank.is_some(),
+            query: args.query.is_some(),
+            vector: args.vector.is_some() || args.query_vectors.is_some(),
+            hops: args.hops.is_some(),
+            scorer: args.scorer.is_some(),
+            effort: args.exact || args.ef.is_some() || args.recall.is_some(),
+        }
+    }
+
+    /// What of it the mode does not use.
+    pub(super) fn ignored(self) -> Vec<&'static str> {
+        let hybrid = self.mode == ModeName::Hybrid;
+        let walks = matches!(self.mode, ModeName::Graph | ModeName::Ppr | ModeName::Docsgpt);
+        let graph_leg = hybrid && self.legs.contains(&Leg::Graph);
+        let nearest = self.mode == ModeName::Vector || hybrid && (self.legs.is_empty() || self.legs.contains(&Leg::Vector));
+        let dense = self.rerank == Some(RerankName::Dense);
+        let text_scores = self.mode == ModeName::Text || hybrid || walks && self.rerank == Some(RerankName::Text);
+        let given = [
+            (self.query && self.vector && self.mode == ModeName::Vector, "mode vector does not use the query text"),
+            (self.vector && (self.mode == ModeName::Text || walks && !dense), "this mode does not use --vector"),
+            (self.legs_given && !hybrid, "--legs counts in mode hybrid alone"),
+            (self.rerank_given && !walks, "--rerank counts in modes graph and ppr alone"),
+            (self.hops && self.mode != ModeName::Graph && !graph_leg, "--hops counts in mode graph and with the leg graph alone"),
+            (self.scorer && !text_scores, "this mode does not use --scorer"),
+            (self.effort && !nearest, "--exact, --ef and --recall count in mode vector and with the leg vector alone"),
+        ];
+        given.into_iter().filter(|(ignored, _)| *ignored).map(|(_, remark)| remark).collect()
+    }
 }
 
 /// Why a search of the graph has nowhere to begin; nothing when it has.

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &FsckArgs, out: &mut Out) -> Outcome<()> {
         true => out.object(&object(args, &report)),
         false => print(args, &report, out),
     };
-    match (report.exit_status(), told.and_then(|()| out.flush())) {
+    match (report.exit_status(), told.and_then(|()| out.flush()).map_err(|f| f.unwritten(""))) {
         (0, told) => told,
         // The verdict is the status, also when the report was not read to its end or could not be written; the latter is said.
         (status, Err(Failure::Refused { code, message })) => {

@@ -44,8 +44,9 @@ use triune::{Collection, Database, ErrorCode, Filter, Options, Snapshot};
 
 /// Runs one command. What its error tells to run next names the database in question.
 pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
+    let Some(path) = command.database() else { return dispatch(command, out) };
+    refuse_file(path, command.makes())?;
     let outcome = dispatch(command, out);
-    let Some(path) = command.database() else { return outcome };
     outcome.map_err(|failure| {
         failure.reworded(|message| {
             let (database, saved) = (quoted(&path.display().to_string()), quoted(&format!("{}.saved", path.display())));
@@ -54,6 +55,20 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
                 .replace("`triune rebuild DB`", &format!("`triune rebuild {database}`"))
                 .replace("`triune salvage DB --out NEW`", &format!("`triune salvage {database} --out {saved}`"))
         })
+    })
+}
+
+/// A file stands where the directory of a database is named.
+fn refuse_file(path: &Path, makes: bool) -> Outcome<()> {
+    if !std::fs::metadata(path).is_ok_and(|m| !m.is_dir()) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(match makes {
+        true => Failure::invalid(format!("{path} is a file, and a database is a directory; nothing was made. Name a new directory")),
+        false => {
+            Failure::not_found(format!("there is no database in {path}: that is a file, and a database is a directory. Name the directory"))
+        }
     })
 }
 
@@ -124,7 +139,10 @@ fn opened(result: triune::Result<Database>, path: &Path) -> Outcome<Database> {
         let missing = error.code() == ErrorCode::NotFound;
         let inside = path.join("db");
         let elsewhere = missing && Database::open_read_only(&inside).is_ok();
-        Failure::from(error).reworded(|message| match missing {
+        // A path may end in a dot, and then it must not look like the end of the sentence.
+        let place =
+            |message: String| message.replacen(&format!("in {}", path.display()), &format!("in {:?}", path.display().to_string()), 1);
+        Failure::from(error).reworded(|message| if missing { place(message) } else { message }).reworded(|message| match missing {
             true if elsewhere => format!("{message}. There is one in it: did you mean {}?", quoted(&inside.display().to_string())),
             true => format!("{message}. Make a database with `triune create {}`", quoted(&path.display().to_string())),
             false => message,
@@ -168,7 +186,9 @@ fn tell_and_close<T>(database: Database, committed: Outcome<T>, tell: impl FnOnc
 /// A command that makes a database found its place taken.
 fn taken(error: triune::Error) -> Failure {
     let exists = error.code() == ErrorCode::AlreadyExists;
-    Failure::from(error).reworded(|message| if exists { format!("{message}. Name a new directory") } else { message })
+    // Of files without their HEAD the message says it.
+    let advise = |message: &str| exists && !message.contains("Name another directory");
+    Failure::from(error).reworded(|message| if advise(&message) { format!("{message}. Name a new directory") } else { message })
 }
 
 fn names(collections: &[String]) -> String {
@@ -181,5 +201,13 @@ fn names(collections: &[String]) -> String {
 
 /// Reads `--filter`.
 fn filter(json: Option<&String>) -> Outcome<Option<Filter>> {
-    Ok(json.map(|json| Filter::parse(json)).transpose()?)
+    let Some(json) = json else { return Ok(None) };
+    Filter::parse(json).map(Some).map_err(|error| {
+        // Of an object the message names what is wrong in it; whoever wrote something else has not seen one yet.
+        let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json).is_ok();
+        Failure::from(error).reworded(|message| match object {
+            true => message,
+            false => format!(r#"{message}. One is --filter '{{"year":{{"$gte":2020}}}}'"#),
+        })
+    })
 }

@@ -3,7 +3,7 @@
 //! A bad line is answered in its place and ends nothing; the first one decides the exit status.
 
 use super::asker::Asker;
-use super::explain::without_entities;
+use super::explain::{Given, without_entities};
 use super::search::Question;
 use crate::args::SearchArgs;
 use crate::embedder::Wanted;
@@ -12,6 +12,7 @@ use crate::npy;
 use crate::output::{Counted, ErrorObject, Failure, Out, Outcome, note};
 use clap::ValueEnum;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use triune::{Collection, Effort, ErrorCode, Filter, IoMode, Options, Search, SearchResult};
 
@@ -25,11 +26,15 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, wanted: Wanted, file: &st
     let (mut tally, mut asker) = (Tally::default(), Asker::new(wanted, &collection));
     loop {
         let mut id: Option<String> = None;
+        let mut unused = Vec::new();
         let asked = match lines.next_line() {
             Ok(None) => break,
             Ok(Some(line)) => Fields::parse(line).and_then(|fields| {
                 id = fields.get("id").map(|raw| value("id", raw, "a string")).transpose()?;
-                question(flags, &fields)
+                let (q, own) = question(flags, &fields)?;
+                unused = given(&fields, &q).ignored();
+                tally.own_modes |= fields.get("mode").is_some();
+                Ok((q, own))
             }),
             Err(failure) => Err(failure),
         };
@@ -42,10 +47,7 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, wanted: Wanted, file: &st
         match answer {
             Ok((result, remark)) => {
                 tally.took.push(result.took);
-                if let Some(remark) = remark {
-                    tally.remarks += 1;
-                    tally.remark = remark;
-                }
+                unused.into_iter().chain(remark).for_each(|remark| *tally.remarks.entry(remark).or_default() += 1);
                 if args.explain {
                     result.notes.iter().for_each(|n| note(format_args!("line {}: {n}", lines.number())));
                 }
@@ -69,6 +71,10 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, wanted: Wanted, file: &st
         return Err(Failure::invalid(format!("--query-vectors has {rows} and {} has {lines}; row i belongs to line i", source_name(file))));
     }
     out.flush()?;
+    if !tally.own_modes {
+        // Else a flag may be for the lines of another mode.
+        Given::by_flags(args).ignored().into_iter().for_each(note);
+    }
     if args.pinned {
         note(format_args!("{} of links and codes are pinned", Counted(database.health()?.pinned_graph_bytes, "byte")));
     }
@@ -108,6 +114,23 @@ fn question(flags: &Question, fields: &Fields<'_>) -> Outcome<(Question, bool)> 
         }
     }
     Ok((q, fields.get("vector").is_some()))
+}
+
+/// What the keys of a line give to the question that it comes to.
+fn given<'a>(fields: &Fields<'_>, q: &'a Question) -> Given<'a> {
+    let has = |key: &str| fields.get(key).is_some();
+    Given {
+        mode: q.mode,
+        legs: &q.legs,
+        legs_given: false,
+        rerank: q.rerank,
+        rerank_given: has("rerank"),
+        query: has("query") || has("text"),
+        vector: has("vector"),
+        hops: has("hops"),
+        scorer: has("scorer"),
+        effort: has("ef") || has("recall") || fields.get("exact").is_some_and(|raw| raw.get() == "true"),
+    }
 }
 
 fn named<T: ValueEnum>(key: &str, name: &str) -> Outcome<T> {
@@ -174,8 +197,10 @@ struct Tally {
     took: Vec<Duration>,
     refused: u64,
     first: Option<(u64, ErrorCode, String)>,
-    remarks: u64,
-    remark: &'static str,
+    /// So many lines gave rise to each.
+    remarks: BTreeMap<&'static str, u64>,
+    /// Whether some line names its mode.
+    own_modes: bool,
 }
 
 impl Tally {
@@ -189,8 +214,8 @@ impl Tally {
     }
 
     fn summary(mut self, file: &str) -> Outcome<()> {
-        if self.remarks > 0 {
-            note(format_args!("{}: {}", Counted(self.remarks, "line"), self.remark));
+        for (remark, lines) in &self.remarks {
+            note(format_args!("{}: {remark}", Counted(*lines, "line")));
         }
         let total: Duration = self.took.iter().sum();
         self.took.sort_unstable();

@@ -1,7 +1,7 @@
 //! `triune salvage`: what can be saved of a damaged database, and a ledger of what cannot.
 
 use crate::args::SalvageArgs;
-use crate::output::{Counted, Failure, Out, Outcome};
+use crate::output::{Counted, Failure, Out, Outcome, born_closed};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -16,6 +16,9 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
         let busy = error.code() == ErrorCode::Locked;
         super::taken(error).reworded(|message| if busy { format!("{message} ({})", writer(&args.database)) } else { message })
     })?;
+    if args.accept_loss && args.ledger.is_none() && !found.ledger().is_empty() && born_closed() {
+        return Err(unread());
+    }
     keep(found.ledger(), args, out)?;
     if !found.ledger().is_empty() && !args.accept_loss {
         let saved = Counted(found.collections().iter().map(|c| c.documents).sum(), "document");
@@ -56,18 +59,21 @@ fn writer(database: &Path) -> String {
 /// Writes the ledger where it is to be. Before anything is made: nothing is lost without a word.
 fn keep(ledger: &[Loss], args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     let kept = match &args.ledger {
-        Some(path) => to_file(ledger, path).map_err(|e| Failure::file(path.display(), &e)),
+        Some(path) => to_file(ledger, path).map_err(|e| Failure::new_file(path, &e)),
         None => ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()),
     };
     match kept {
         // Nothing is made without `--accept-loss`: then what is lost decides the status, also when nobody reads the ledger to its end.
         Err(Failure::OutputClosed) if !args.accept_loss => Ok(()),
-        Err(Failure::OutputClosed) => {
-            let message = "stdout was closed before the ledger was read, and nothing was made; `--ledger FILE` keeps it".to_string();
-            Err(Failure::Refused { code: ErrorCode::Io, message })
-        }
-        kept => kept.map_err(|f| f.reworded(|m| format!("the ledger could not be written, and nothing was made: {m}"))),
+        Err(Failure::OutputClosed) => Err(unread()),
+        kept => kept.map_err(|f| f.unwritten("").reworded(|m| format!("the ledger could not be written, and nothing was made: {m}"))),
     }
+}
+
+/// A ledger that nobody can read is none.
+fn unread() -> Failure {
+    let message = "stdout was closed before the ledger was read, and nothing was made; `--ledger FILE` keeps it".to_string();
+    Failure::Refused { code: ErrorCode::Io, message }
 }
 
 fn to_file(ledger: &[Loss], path: &Path) -> std::io::Result<()> {

@@ -1,20 +1,24 @@
 //! `triune search`: one question, or with `--queries` many (see `queries.rs`).
 
 use super::asker::Asker;
-use super::{explain, why_not};
-use crate::args::{Leg, ModeName, RerankName, ScorerName, SearchArgs};
+use super::explain::{self, Given};
+use super::why_not;
+use crate::args::{Args, Leg, ModeName, RerankName, ScorerName, SearchArgs};
 use crate::embedder::Wanted;
 use crate::jsonl::Verbatim;
 use crate::npy;
-use crate::output::{Failure, Out, Outcome, excerpt, note};
+use crate::output::{Counted, Failure, Out, Outcome, excerpt, note, quoted};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::Path;
-use triune::{Effort, Filter, Hit, Legs, Mode, RetrieverRank, Search};
+use triune::{Collection, Effort, Filter, Hit, Legs, Mode, RetrieverRank, Search};
 
 /// Characters of a hit's text that people see.
 const EXCERPT_CHARS: usize = 200;
 
 pub(crate) fn run(args: &SearchArgs, out: &mut Out) -> Outcome<()> {
+    refuse_bare_words(args);
     let mut question = Question::from_flags(args)?;
     let wanted = Wanted::parse(args.embedder.as_deref())?;
     if let Some(file) = &args.queries {
@@ -31,7 +35,7 @@ pub(crate) fn run(args: &SearchArgs, out: &mut Out) -> Outcome<()> {
         return why_not::run(&collection, &search, id, out);
     }
     let result = collection.search(&search)?;
-    explain::ignored(args).into_iter().chain(remark).for_each(note);
+    Given::by_flags(args).ignored().into_iter().chain(remark).for_each(note);
     if args.explain {
         explain::answer(&collection, &search, &result)?.into_iter().chain(result.notes.iter().cloned()).for_each(note);
     } else if let Some(remark) = explain::without_entities(&collection, &search) {
@@ -44,9 +48,30 @@ pub(crate) fn run(args: &SearchArgs, out: &mut Out) -> Outcome<()> {
         }
     }
     if result.hits.is_empty() && !out.json() {
-        note("no hits");
+        note(nothing_found(&collection, &search)?);
     }
     Ok(())
+}
+
+/// A query of several words that nobody quoted came as several arguments.
+fn refuse_bare_words(args: &SearchArgs) {
+    let (Some(query), false) = (&args.query, args.words.is_empty()) else { return };
+    let whole = format!("{query} {}", args.words.join(" "));
+    let message = format!(
+        "unexpected argument {}: a query of several words is one argument in quotes, so `triune search {} {}`",
+        quoted(&args.words[0]),
+        quoted(&args.target.database.display().to_string()),
+        quoted(&whole)
+    );
+    Args::command().override_usage("triune search [OPTIONS] <DB> [QUERY]").error(ErrorKind::UnknownArgument, message).exit();
+}
+
+/// Why there is no hit, as far as the filter is to blame.
+fn nothing_found(collection: &Collection, search: &Search) -> Outcome<String> {
+    // With --explain it stands above already.
+    let Some(filter) = search.filter.as_ref().filter(|_| !search.explain) else { return Ok("no hits".into()) };
+    let (admitted, all) = (collection.count_where(filter)?, collection.count());
+    Ok(format!("no hits; the filter matches {admitted} of {}", Counted(all, "document")))
 }
 
 fn print(hit: &Hit, out: &mut Out) -> Outcome<()> {
@@ -85,7 +110,7 @@ pub(crate) struct Question {
     pub(crate) filter: Option<Filter>,
     pub(crate) hops: u32,
     pub(crate) rerank: Option<RerankName>,
-    legs: Vec<Leg>,
+    pub(super) legs: Vec<Leg>,
 }
 
 impl Question {

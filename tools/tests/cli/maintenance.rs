@@ -62,6 +62,24 @@ fn a_dump_restores_to_the_same_dump_through_pipes_and_files() {
 }
 
 #[test]
+fn a_dump_whose_document_has_two_sources_is_refused() {
+    let db = Db::new(&["--source-key", "file"]);
+    db.run("put", &[r#"{"id":"a","source":"s.md","metadata":{"file":"s.md"}}"#]).ok();
+    let dump = db.run("dump", &[]).ok().stdout;
+    let forged = dump.replacen(r#""source":"s.md""#, r#""source":"t.md""#, 1);
+    assert_ne!(forged, dump);
+    let new = beside(&db, "new");
+    triune_with(&["restore", text(&new), "-"], forged.as_bytes()).refused(
+        17,
+        "InvalidArgument",
+        &["line 3", "t.md", "s.md", "nothing was restored"],
+    );
+    assert!(!exists(&new));
+    db.run("put", &[r#"{"id":"b","source":"t.md","metadata":{"file":"s.md"}}"#]).refused(17, "InvalidArgument", &["t.md", "s.md"]);
+    triune_with(&["restore", text(&new), "-"], dump.as_bytes()).ok();
+}
+
+#[test]
 fn a_killed_restore_is_refused_by_name_and_runs_again() {
     let db = filled();
     let dump = db.run("dump", &[]).ok().stdout;
@@ -127,7 +145,7 @@ fn what_is_derived_is_rebuilt_and_the_rest_is_salvaged() {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
         let unread = db.command("salvage", &["--out", text(&new), "--accept-loss"]).stdout(full).output().expect("the binary runs");
         let said = String::from_utf8_lossy(&unread.stderr);
-        assert!(unread.status.code() == Some(21) && said.contains("nothing was made") && !exists(&new), "{said}");
+        assert!(unread.status.code() == Some(23) && said.contains("nothing was made") && !exists(&new), "{said}");
     }
     // A ledger that nobody can read is none.
     let (reader, writer) = std::io::pipe().expect("a pipe can be made");
@@ -208,6 +226,30 @@ fn a_loss_keeps_its_status_when_nobody_reads_the_ledger() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(13), "{said}");
     assert!(said.contains("--accept-loss") && !exists(&new), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_ledger_is_not_lost_on_a_stdout_that_was_closed_from_the_start() {
+    let db = filled();
+    flip(&largest_segments(&db.path()), 70);
+    let (path, new, ledger) = (db.path(), beside(&db, "new"), beside(&db, "ledger.jsonl"));
+    // Only a shell starts a program so.
+    let closed = |args: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_triune"), "salvage", text(&path), "--out", text(&new)]).args(args);
+        shell.output().expect("a shell runs")
+    };
+    let unread = closed(&["--accept-loss"]);
+    let said = String::from_utf8_lossy(&unread.stderr);
+    assert!(unread.status.code() == Some(23) && said.contains("nothing was made") && said.contains("--ledger") && !exists(&new), "{said}");
+    assert_eq!(closed(&[]).status.code(), Some(13));
+    // In a file it is not lost.
+    assert_eq!(closed(&["--accept-loss", "--ledger", text(&ledger)]).status.code(), Some(0));
+    assert!(exists(&new) && fs::metadata(&ledger).expect("the ledger is there").len() > 0);
+    // Whoever throws it away has said so.
+    let thrown = db.command("salvage", &["--out", text(&beside(&db, "other")), "--accept-loss"]).stdout(Stdio::null()).status();
+    assert_eq!(thrown.expect("the binary runs").code(), Some(0));
 }
 
 #[test]

@@ -89,10 +89,42 @@ fn an_answer_is_explained_and_what_was_ignored_is_said() {
         (&["--mode", "text", "--legs", "text"], "--legs"),
         (&["--mode", "text", "--rerank", "text"], "--rerank"),
         (&["--mode", "text", "--hops", "1"], "--hops"),
+        (&["--mode", "text", "--exact"], "--exact"),
+        (&["--mode", "text", "--ef", "9"], "--ef"),
+        (&["--mode", "text", "--recall", "0.9"], "--recall"),
+        (&["--legs", "text", "--exact"], "--exact"),
     ] {
         let told = said(&[&["alpha"], flags].concat());
         assert!(told.starts_with("note: ") && told.contains(words), "{words}: {told}");
     }
+}
+
+#[test]
+fn no_hits_under_a_filter_say_how_many_documents_it_matches() {
+    let db = corpus();
+    let said = |args: &[&str]| db.run("search", &[&["--mode", "text"], args].concat()).ok().stderr;
+    assert_eq!(said(&["gamma", "--filter", r#"{"n":1}"#]), "note: no hits; the filter matches 1 of 3 documents\n");
+    assert_eq!(said(&["alpha", "--filter", r#"{"n":2}"#]), "note: no hits; the filter matches 0 of 3 documents\n");
+    assert_eq!(said(&["nowhere"]), "note: no hits\n");
+}
+
+#[test]
+fn what_a_batch_ignores_is_said_once_with_the_lines_that_gave_it() {
+    let db = corpus();
+    let lines = [
+        r#"{"query":"alpha","exact":true}"#,
+        r#"{"query":"alpha","ef":9,"hops":1}"#,
+        r#"{"query":"alpha","exact":false}"#,
+        r#"{"query":"alpha"}"#,
+    ];
+    let said = batch(&db, &["--mode", "text"], &lines).ok().stderr;
+    assert!(said.contains("note: 2 lines: --exact, --ef and --recall count") && said.contains("note: 1 line: --hops counts"), "{said}");
+    let said = batch(&db, &["--mode", "text", "--recall", "0.9"], &lines[3..]).ok().stderr;
+    assert!(said.contains("note: --exact, --ef and --recall count"), "{said}");
+    // The flag may be for the lines of the other mode.
+    let mixed = [r#"{"query":"alpha"}"#, r#"{"vector":[1,0],"mode":"vector"}"#];
+    let said = batch(&db, &["--mode", "text", "--exact"], &mixed).ok().stderr;
+    assert!(!said.contains("count in mode"), "{said}");
 }
 
 #[test]

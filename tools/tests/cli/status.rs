@@ -130,5 +130,103 @@ fn a_full_disk_under_stdout_is_an_error() {
     let db = Db::new(&[]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
     let status = db.command("count", &[]).stdout(full).status().expect("the binary runs");
-    assert_eq!(status.code(), Some(21));
+    assert_eq!(status.code(), Some(23), "it is not the disk of the database");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_done_stands_though_stdout_cannot_say_it() {
+    let db = Db::new(&[]);
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    for (name, rest) in [
+        ("put", &["{\"id\":\"a\",\"text\":\"alpha\"}"][..]),
+        ("put", &["{\"id\":\"b\"}"]),
+        ("delete", &["--id", "b"]),
+        ("create", &["--collection", "other"]),
+        ("collections", &["drop", "other"]),
+        ("compact", &[]),
+        ("dump", &[]),
+        ("search", &["alpha", "--mode", "text"]),
+    ] {
+        let output = db.command(name, rest).stdout(full()).output().expect("the binary runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(23), "{name}: {said}");
+        assert!(said.contains("error[Io]: writing to standard output: No space left on device"), "{name}: {said}");
+        assert_eq!(said.contains("what the command did stands"), !["dump", "search"].contains(&name), "{name}: {said}");
+        assert!(!said.contains("othing was changed"), "{name}: {said}");
+    }
+    assert_eq!(db.run("scan", &["--json"]).ok().ids(), ["a"]);
+    assert_eq!(db.run("collections", &["--json"]).ok().objects().len(), 1);
+}
+
+#[test]
+fn a_file_in_place_of_a_database_is_called_one() {
+    let db = Db::absent();
+    db.file("db", "mine");
+    for (name, rest) in [
+        ("count", &[][..]),
+        ("put", &["{\"id\":\"a\"}"]),
+        ("fsck", &[]),
+        ("inspect", &[]),
+        ("dump", &[]),
+        ("rebuild", &[]),
+        ("upgrade", &[]),
+    ] {
+        let run = db.run(name, rest).refused(10, "NotFound", &["is a file"]);
+        assert!(!run.stderr.contains("no such directory") && !run.stderr.contains("triune create"), "{name}: {}", run.stderr);
+    }
+    db.run("create", &[]).refused(17, "InvalidArgument", &["is a file", "Name a new directory"]);
+    assert_eq!(std::fs::read(db.path()).expect("it is there"), b"mine");
+}
+
+#[test]
+fn a_directory_without_a_database_is_not_found_also_by_inspect() {
+    let db = Db::absent();
+    std::fs::create_dir(db.path()).expect("a directory can be made");
+    for rest in [&[][..], &["HEAD"]] {
+        db.run("inspect", rest).refused(10, "NotFound", &["there is no database in "]);
+    }
+    std::fs::write(db.path().join("notes.txt"), "mine").expect("a file can be written");
+    db.run("inspect", &[]).refused(10, "NotFound", &["there is no database in "]);
+}
+
+#[test]
+fn files_of_a_database_without_their_head_stand_in_the_way_of_a_new_one() {
+    let db = Db::absent();
+    std::fs::create_dir(db.path()).expect("a directory can be made");
+    let stray = db.path().join("s-0000000000000001.segments");
+    std::fs::write(&stray, "kept").expect("a file can be written");
+    let advice = format!("`triune fsck {}`", db.path().display());
+    db.run("create", &[]).refused(11, "AlreadyExists", &["without their HEAD", "nothing was changed", "Name another directory", &advice]);
+    assert_eq!(std::fs::read(&stray).expect("it is there"), b"kept");
+    assert_eq!(std::fs::read_dir(db.path()).expect("it is there").count(), 1, "nothing was made beside it");
+}
+
+#[test]
+fn a_call_that_is_nearly_right_is_told_what_was_meant() {
+    let db = Db::new(&[]);
+    db.run("put", &["{\"id\":\"a\",\"text\":\"two words\",\"metadata\":{\"year\":2020}}"]).ok();
+    for (name, args, words) in [("delete", &["a"][..], "--id a"), ("search", &["two", "words"], "'two words'")] {
+        let run = db.run(name, args);
+        assert!(run.status == 2 && run.stderr.contains(words), "{name}: {}", run.stderr);
+    }
+    let run = db.run("search", &["two", "--limits", "1"]);
+    assert!(run.status == 2 && !run.stderr.contains("-- --limits"), "{}", run.stderr);
+    assert_eq!(db.run("search", &["two", "--limit", "1", "--json"]).ok().ids(), ["a"]);
+    assert_eq!(db.count(), 1);
+
+    for name in ["count", "scan", "delete"] {
+        let run = db.run(name, &["--filter", "year=2020"]).refused(17, "InvalidArgument", &["a filter is a JSON object"]);
+        let example = run.stderr.split("--filter '").nth(1).and_then(|rest| rest.split('\'').next()).expect("an example");
+        assert_eq!(db.run("count", &["--filter", example]).ok().stdout, "1\n", "{example} is a filter that works");
+    }
+    let absent = Db::absent();
+    let here = command(&["search", ".", "x"]).current_dir(absent.directory.path()).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&here.stderr);
+    assert!(here.status.code() == Some(10) && said.contains("there is no database in \".\". Make a database"), "{said}");
+    let nowhere = db.directory.path().join("nowhere");
+    let file = nowhere.join("x");
+    let file = file.to_str().expect("the path is UTF-8");
+    db.run("dump", &["--out", file]).refused(10, "NotFound", &[&format!("there is no directory {}", nowhere.display())]);
+    assert!(!crate::support::exists(&nowhere));
 }
