@@ -239,7 +239,9 @@ impl Error {
         if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
             return Error::DiskFull(format!("{context}: {source}"));
         }
-        Error::Io { context, source }
+        let many = source.raw_os_error().is_some_and(|number| number == libc::EMFILE || number == libc::ENFILE);
+        let advice = if many { " (`ulimit -n` is how many files a process may have open)" } else { "" };
+        Error::Io { context: format!("{context}{advice}"), source }
     }
 
     /// Why `path` could not be opened as the directory of `what`.
@@ -250,6 +252,10 @@ impl Error {
             std::io::ErrorKind::NotFound => Error::NotFound(format!("{what} in {path}: there is no such directory")),
             std::io::ErrorKind::NotADirectory => {
                 Error::NotFound(format!("{what} in {path}: that is a file, and a database is a directory"))
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                let context = format!("opening {path}, which this user may not read: that is no damage, and nothing was changed");
+                Error::io(context, source)
             }
             _ => Error::io(format!("opening {path}"), source),
         }

@@ -28,6 +28,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// Generations of HEAD that a writer wants before it commits anything: more than it writes until it looks again.
+const GENERATIONS_AHEAD: u64 = 64;
+
 /// Everything a handle shares.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -129,8 +132,12 @@ impl Core {
             return Err(Error::ReadOnly("the database was closed; nothing was written. Open it again".into()));
         }
         self.refuse_unknown_names()?;
-        // The log after the next commit starts one further.
+        // The log after the next commit starts one further, and HEAD is written a few times for it.
         Error::refuse_counter("lsn", w.lsn.0.saturating_add(2))?;
+        // While another thread writes HEAD, a commit does not wait to look.
+        let publisher = self.publisher.try_lock();
+        let generation = publisher.as_ref().and_then(|p| p.as_ref()).map_or(0, |publisher| publisher.current().generation.0);
+        Error::refuse_counter("generation", generation.saturating_add(GENERATIONS_AHEAD))?;
         match &w.poisoned {
             Some(why) => {
                 Err(Error::Poisoned(format!("this writer stopped after a failure ({why}); nothing was written. Reopen the database")))

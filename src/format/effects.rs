@@ -328,7 +328,7 @@ fn decode_segment(r: &mut Reader<'_>) -> Result<SegmentEntry, FormatError> {
         tombstones: None,
         unknown: UnknownKeys::new(),
     };
-    if segment.base_seq > segment.last_seq || segment.offset.checked_add(segment.length).is_none() {
+    if segment.base_seq > segment.last_seq || segment.offset.checked_add(segment.length).is_none_or(|end| end > limits::COUNTER_MAX) {
         return Err(FormatError::new(at, format!("no segment has these numbers: {segment:?}")));
     }
     Ok(segment)

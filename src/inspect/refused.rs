@@ -7,5 +7,5 @@ use crate::io::refusals::Refusals;
 pub(super) fn refuse(refusals: &Refusals) -> Result<()> {
     let Some(refusal) = refusals.first() else { return Ok(()) };
     let context = format!("{}. That is no damage, and nothing was changed; {}, and try again", refusal.what, refusal.advice());
-    Err(Error::io(context, refusal.source()))
+    Err(Error::Io { context, source: refusal.source() })
 }

@@ -98,7 +98,7 @@ fn overlap(manifest: &Manifest) -> Option<String> {
     let segments = || manifest.collections.iter().flat_map(|c| &c.segments);
     let runs = |kind: &str, mut runs: Vec<(u64, u64, u64)>| {
         runs.sort_unstable();
-        if let Some((file, offset, length)) = runs.iter().find(|r| r.2 == 0 || r.1.checked_add(r.2).is_none()) {
+        if let Some((file, offset, length)) = runs.iter().find(|r| r.2 == 0 || r.1.checked_add(r.2).is_none_or(|end| end > limits::COUNTER_MAX)) {
             return Some(format!("{kind} of file {file} are named at byte {offset} with {length} bytes"));
         }
         let clash = runs.windows(2).find(|w| w[0].0 == w[1].0 && w[0].1 + w[0].2 > w[1].1)?;

@@ -69,7 +69,7 @@ def read_effects(c):
         s["crc"] = c.u32("crc")
         s.update((k, c.varint(k)) for k in ("base_seq", "last_seq", "rows", "vectors", "tokens", "content_hash"))
         s["tombstones"] = None
-        c.file.need(max(s.file, s.base_seq, s.last_seq) <= COUNTER_MAX, c.pos, "a landed segment's numbers")
+        c.file.need(max(s.file, s.base_seq, s.last_seq, s.offset + s.length) <= COUNTER_MAX, c.pos, "a landed segment's numbers")
         landed.append(s)
     effects.update(rows=rows, landed=landed, dead=[], dead_file=None)
     at = c.pos

@@ -291,6 +291,7 @@ def manifests():
     yield "manifest: next_seq below a segment", top("next_seq", "3"), CORRUPT
     yield "manifest: next_incarnation", top("next_incarnation", "1"), CORRUPT
     yield "manifest: incarnation 0", collection("incarnation", "0"), CORRUPT
+    yield "segment: a length beyond any file", segment("length", str(2**64 - 1)), CORRUPT
     yield "segment: base_seq 0", segment("base_seq", "0"), CORRUPT
     yield "manifest: a key twice", body(raw=lambda t: t.replace(b'{"applied_lsn"', b'{"next_seq":"1","applied_lsn"', 1)), CORRUPT
     yield "manifest: white space around", body(raw=lambda t: b" " + t + b"\n"), OK

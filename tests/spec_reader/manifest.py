@@ -136,6 +136,7 @@ def check(file, m, slot):
                 dead.append((s.tombstones.file, s.tombstones.offset, s.tombstones.length))
     for ranges in (claimed, dead):
         ranges.sort()
+        need(all(o + n <= COUNTER_MAX for _, o, n in ranges), "bytes beyond any file")
         for (f, o, n), (g, p, _) in zip(ranges, ranges[1:]):
             need(f != g or o + n <= p, "two share bytes of a file")
 

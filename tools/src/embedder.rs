@@ -78,7 +78,7 @@ impl Wanted {
             }
         }
         note(format_args!(
-            "the vectors of {collection} are {named:?}'s, which is not part of this program, so the question gets none: give --embedder or --vector"
+            "the vectors of {collection} are {named:?}'s, which is not part of this program, so the question gets none: give its program (--embedder cmd:PROGRAM), or the vector itself (--vector; --query-vectors for many questions)"
         ));
         Ok(None)
     }
@@ -132,10 +132,15 @@ fn command(_: &str) -> Outcome<Box<dyn Embedder>> {
 
 /// Writes into a schema which embedder its vectors will be of: the name, the dimension, and weights that suit it.
 pub(crate) fn name(embedder: &dyn Embedder, schema: &mut Schema) {
-    schema.embedder = Some(embedder.fingerprint().into());
     schema.dimension = Some(embedder.dimension());
+    named(embedder.fingerprint(), schema);
+}
+
+/// Writes into a schema whose vectors it will hold, and weights that suit them.
+pub(crate) fn named(name: &str, schema: &mut Schema) {
+    schema.embedder = Some(name.into());
     #[cfg(feature = "static-embedder")]
-    if schema.leg_weights == triune::LegWeights::default() && embedder.fingerprint().starts_with("triune-static-") {
+    if schema.leg_weights == triune::LegWeights::default() && name.starts_with("triune-static-") {
         schema.leg_weights = triune::connections::static_embedder::StaticEmbedder::LEG_WEIGHTS;
     }
 }

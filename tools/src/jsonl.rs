@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
@@ -108,6 +109,9 @@ impl<'a> Fields<'a> {
     }
 
     fn parse_any(text: &'a str) -> Outcome<Fields<'a>> {
+        if text.trim_start().starts_with('[') {
+            return Err(Failure::invalid("an array and not an object; write one object a line, without brackets and commas around them"));
+        }
         serde_json::from_str(text).map_err(|e| Failure::invalid(format!("not a JSON object: {}", without_position(&e))))
     }
 
@@ -165,11 +169,13 @@ fn short(raw: &RawValue) -> String {
 pub(crate) struct Form {
     text_fields: Vec<String>,
     rest_to_metadata: bool,
+    /// How many documents were read, and of how many a key of text was there.
+    read: Cell<(u64, u64)>,
 }
 
 impl Default for Form {
     fn default() -> Form {
-        Form { text_fields: vec!["text".into()], rest_to_metadata: false }
+        Form { text_fields: vec!["text".into()], rest_to_metadata: false, read: Cell::default() }
     }
 }
 
@@ -181,7 +187,19 @@ impl Form {
                 return Err(Failure::invalid(format!("--text-field names {field:?}, which is no field of text")));
             }
         }
-        Ok(Form { text_fields: text_fields.to_vec(), rest_to_metadata })
+        Ok(Form { text_fields: text_fields.to_vec(), rest_to_metadata, read: Cell::default() })
+    }
+
+    /// What is to be said when no line had a key of text: one of another name most likely holds it. Vectors alone are no mistake, unless
+    /// `--text-field` said that there is text.
+    pub(crate) fn without_text(&self, had_vector: bool) -> Option<String> {
+        let (documents, with_text) = self.read.get();
+        let named = self.text_fields != ["text"];
+        if documents == 0 || with_text > 0 || had_vector && !named {
+            return None;
+        }
+        let keys: Vec<String> = self.text_fields.iter().map(|key| format!("{key:?}")).collect();
+        Some(format!("no line has a key {}, so no document has a text: --text-field names the keys that hold it", keys.join(" or ")))
     }
 
     /// Reads one document.
@@ -189,6 +207,9 @@ impl Form {
         let fields = Fields::parse(line)?;
         let mut document = Document::new(id(&fields)?);
         document.text = self.text(&fields)?;
+        let (documents, with_text) = self.read.get();
+        let has_text = self.text_fields.iter().any(|key| fields.get(key).is_some());
+        self.read.set((documents + 1, with_text + u64::from(has_text)));
         if let Some(raw) = fields.get("vector") {
             document.vector = Some(value("vector", raw, "an array of numbers")?);
         }

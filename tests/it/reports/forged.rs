@@ -72,7 +72,7 @@ fn asked(disk: &SimDirectory) -> triune::Result<String> {
 #[test]
 fn a_catalog_that_contradicts_its_segments_is_an_error_and_never_an_empty_collection() {
     type Forgery = (&'static str, fn(&mut Manifest));
-    let forgeries: [Forgery; 12] = [
+    let forgeries: [Forgery; 13] = [
         ("no dimension", |m| m.collections[0].schema.dimension = None),
         ("another dimension", |m| m.collections[0].schema.dimension = Some(4)),
         ("no documents", |m| m.collections[0].documents = 0),
@@ -84,6 +84,7 @@ fn a_catalog_that_contradicts_its_segments_is_an_error_and_never_an_empty_collec
         ("more rows", |m| m.collections[0].segments[0].rows += 1),
         ("another place", |m| m.collections[0].segments[0].offset += 64),
         ("another length", |m| m.collections[0].segments[0].length -= 64),
+        ("a length beyond any file", |m| m.collections[0].segments[0].length = u64::MAX),
         ("fewer dead rows", |m| m.collections[0].segments[0].tombstones = None),
     ];
     let sound = closed();
@@ -153,6 +154,31 @@ fn a_counter_at_its_end_refuses_the_write_and_not_the_database() {
         db.close().unwrap();
         let again = Database::open_with(Arc::new(disk.clone()), options()).unwrap();
         assert_eq!(again.snapshot().collection("a").unwrap().count(), 37, "{what}");
+    }
+}
+
+/// HEAD counts its own writings: at their end a commit is refused before it is written, and not when HEAD fails to say that it stands.
+#[test]
+fn a_head_whose_generations_are_at_their_end_refuses_the_write() {
+    const MOST: u64 = triune::options::limits::COUNTER_MAX;
+    let sound = closed();
+    let expected = asked(&sound).unwrap();
+    for left in 0..4 {
+        let disk = sound.snapshot();
+        let head = disk.read_file("HEAD").unwrap();
+        let forged = head.chunks(HEAD_SLOT_BYTES).zip([1, 0]).flat_map(|(slot, older)| {
+            let state = HeadSlot::decode(slot).unwrap().understand().unwrap();
+            HeadSlot::encode(&HeadState { generation: triune::Generation(MOST - left - older), ..state }, 0).as_bytes().to_vec()
+        });
+        disk.write_file("HEAD", forged.collect::<Vec<u8>>());
+        let db = Database::open_with(Arc::new(disk.clone()), options()).unwrap();
+        let before = disk.image_hash();
+        for refused in [db.put("a", vec![Document::new("one more")]).map(drop), db.compact()] {
+            let e = refused.unwrap_err();
+            assert!(e.code() == ErrorCode::LimitExceeded && e.to_string().contains("generation"), "{left}: {e}");
+        }
+        assert_eq!(disk.image_hash(), before, "{left}: something was written");
+        assert!(answers(&db).unwrap() == expected, "{left}");
     }
 }
 

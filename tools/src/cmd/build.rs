@@ -18,7 +18,7 @@ pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
     // Everything that can be checked is checked before the first file is made.
     let mut schema = super::create::schema(&args.schema)?;
     let embedder = named(args, &mut schema)?;
-    let mut source = Source::open(args, embedder)?;
+    let mut source = Source::open(args, embedder, &schema.source_key)?;
     let bar = super::load::progress(args.input.as_deref().unwrap_or("-"));
     let stages = Stages::after(bar.clone());
     let options = Options { build_threads: args.threads.map_or(0, usize::from), observer: Some(stages.observer()), ..Options::default() };
@@ -30,6 +30,7 @@ pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
     stages.clear();
     building.leave();
     let built = built?;
+    source.without_text(built.vectors > 0).into_iter().for_each(note);
     if let Some(name) = args.embedder_name.as_ref().filter(|_| built.documents > 0 && built.vectors == 0) {
         let collection = &args.target.collection;
         note(format_args!("{collection} names the embedder {name:?}, and no document came with a vector: --vectors gives them"));
@@ -39,7 +40,9 @@ pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
 
 /// Writes into the schema whose vectors the collection holds, and gives the embedder that is to make them.
 fn named(args: &BuildArgs, schema: &mut Schema) -> Outcome<Option<Box<dyn Embedder>>> {
-    schema.embedder.clone_from(&args.embedder_name);
+    if let Some(name) = &args.embedder_name {
+        embedder::named(name, schema);
+    }
     schema.validate()?;
     let Some(given) = &args.embedder else { return Ok(None) };
     let embedder = Wanted::parse(Some(given))?.for_new_collection()?;

@@ -8,7 +8,9 @@ use triune::{Database, Error, ErrorCode, ExtractorKind, Hnsw, LegWeights, Quanti
 pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
     // Everything is checked before the first file is made.
     let mut schema = schema(&args.schema)?;
-    schema.embedder = args.embedder_name.clone();
+    if let Some(name) = &args.embedder_name {
+        embedder::named(name, &mut schema);
+    }
     if args.embedder.is_some() {
         let wanted = Wanted::parse(args.embedder.as_deref())?;
         if let Some(embedder) = wanted.for_new_collection()? {

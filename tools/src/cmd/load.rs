@@ -49,8 +49,10 @@ pub(crate) fn run(args: &LoadArgs, out: &mut Out) -> Outcome<()> {
     let loaded = loader.run(&form, out);
     progress.finish_and_clear();
     let named = loader.schema.embedder.take().filter(|_| loader.embedder.is_none() && !loader.had_vector);
+    let without_text = form.without_text(loader.had_vector);
     let closed = interrupt.close(|| database.close());
     loaded?;
+    without_text.into_iter().for_each(note);
     if let Some(named) = named.filter(|_| interrupt.committed() > 0) {
         let collection = &args.target.collection;
         note(format_args!("{collection} names the embedder {named:?}, and the lines got no vectors: --embedder makes them"));
@@ -128,15 +130,7 @@ impl Loader<'_> {
                 return Err(Failure::Refused { code: ErrorCode::SchemaMismatch, message });
             }
         }
-        if let (Some(source), Some(metadata)) = (&document.source, &document.metadata)
-            && let Some(named) = metadata.string(&self.schema.source_key)
-            && named != *source
-        {
-            let key = &self.schema.source_key;
-            return Err(Failure::invalid(format!(
-                "the source is {source:?} and the metadata's {key:?} is {named:?}; they name one source"
-            )));
-        }
+        one_source(&document, &self.schema.source_key)?;
         Ok(document)
     }
 
@@ -206,6 +200,20 @@ impl Loader<'_> {
             false => format!("{place}: {message}. {committed}"),
         })
     }
+}
+
+/// Refuses a line with another source than its metadata name under the collection's key, as a commit would, which knows no flags.
+pub(super) fn one_source(document: &Document, key: &str) -> Outcome<()> {
+    if let (Some(source), Some(metadata)) = (&document.source, &document.metadata)
+        && let Some(named) = metadata.string(key)
+        && named != *source
+    {
+        return Err(Failure::invalid(format!(
+            "the source is {source:?} and the metadata's {key:?} is {named:?}; they name one source. A collection that is made with \
+             `--source-key KEY` looks at another key: lines of what `ingest` made need `--source-key file_path`"
+        )));
+    }
+    Ok(())
 }
 
 /// Gives a line its row of `--vectors`, if there are any.

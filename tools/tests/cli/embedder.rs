@@ -208,3 +208,28 @@ fn a_text_that_comes_without_a_vector_is_noted_where_an_embedder_is_named() {
     assert!(run.stderr.contains("of the old text"), "{}", run.stderr);
     assert_eq!(db.run("patch", &["a", r#"{"text":"None.","vector":null}"#]).ok().stderr, "");
 }
+
+/// The recipe of docs/vectors.md: another schema takes the documents, and answers as the first did.
+#[test]
+fn what_was_ingested_is_built_anew_with_another_schema() {
+    let db = Db::absent();
+    let note = |name: &str, text: &str| db.file(name, text);
+    let files = [note("heart.md", "A blocked artery starves the heart muscle."), note("wheat.md", "The harvest of wheat was poor.")];
+    db.run("ingest", &[&files[0], &files[1]]).ok();
+    let schema = |db: &Db| db.run("collections", &["--json"]).ok().objects()[0]["schema"].clone();
+    let stored = db.run("scan", &["--json"]).ok().stdout;
+    let anew = Db::absent();
+    anew.feed("build", &["--input", "-"], &stored).refused(17, "InvalidArgument", &["--source-key file_path"]);
+    let flags = ["--components", "f16", "--source-key", "file_path", "--embedder", "static", "--input", "-"];
+    anew.feed("build", &flags, &stored).ok();
+    assert_eq!((&schema(&anew)["components"], &schema(&anew)["leg_weights"]), (&"f16".into(), &schema(&db)["leg_weights"]));
+    let first = |db: &Db| db.run("search", &["myocardial infarction", "--json"]).ok().ids()[0].clone();
+    assert_eq!(first(&anew), first(&db));
+    // With the vectors: the name of the embedder brings its weights.
+    let (named, with_vectors) = (Db::absent(), db.run("scan", &["--vectors", "--json"]).ok().stdout);
+    let name = schema(&db)["embedder"].as_str().expect("a name").to_string();
+    let flags = ["--source-key", "file_path", "--embedder-name", &name, "--input", "-"];
+    named.feed("build", &flags, &with_vectors).ok();
+    assert_eq!(schema(&named)["leg_weights"], schema(&db)["leg_weights"]);
+    assert_eq!(first(&named), first(&db));
+}

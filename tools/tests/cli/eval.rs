@@ -73,6 +73,16 @@ fn judgements_of_another_corpus_are_told() {
 }
 
 #[test]
+fn what_no_search_can_find_and_what_is_not_measured_is_told() {
+    let db = corpus();
+    let queries = db.file("q.jsonl", "{\"id\":\"1\",\"text\":\"alpha\"}\n");
+    let qrels = db.file("q.tsv", "1\ta\t1\n1\tx\t1\n1\ty\t1\n");
+    let said = db.run("eval", &["--queries", &queries, "--qrels", &qrels]).ok().stderr;
+    assert!(said.contains("2 of the 3 relevant documents are not in main"), "{said}");
+    assert!(said.contains("mode text alone is measured: --query-vectors gives them"), "{said}");
+}
+
+#[test]
 fn each_mode_is_measured_with_the_vectors_given() {
     let db = corpus();
     let queries = db.file("q.jsonl", "{\"id\":\"1\",\"text\":\"alpha\"}\n");

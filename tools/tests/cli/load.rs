@@ -43,7 +43,8 @@ fn an_error_names_file_line_and_what_was_committed() {
         (b"{\"id\":\"x\",\"metadata\":[]}\n", "object"),
         (b"{\"id\":\"x\",\"entities\":[{\"mentions\":1}]}\n", "\"entities\""),
         (b"{\"id\":\"x\",\"relations\":[{\"source\":\"a\",\"target\":\"b\",\"weight\":0}]}\n", "weight"),
-        (b"{\"id\":\"x\",\"source\":\"s\",\"metadata\":{\"file_hash\":\"t\"}}\n", "source"),
+        (b"{\"id\":\"x\",\"source\":\"s\",\"metadata\":{\"file_hash\":\"t\"}}\n", "--source-key"),
+        (b"[{\"id\":\"x\"}]\n", "one object a line"),
     ] {
         let db = Db::new(&[]);
         // Line 4 is blank: it counts as a line of the file, not as a document.
@@ -86,6 +87,24 @@ fn joined_fields_are_consumed_without_rest_to_metadata() {
     let objects = db.run("scan", &["--json"]).ok().objects();
     assert_eq!(objects.iter().map(|o| o["text"].as_str().expect("text")).collect::<Vec<_>>(), ["T\n\nbody", "body", "T"]);
     assert!(objects.iter().all(|o| o.get("metadata").is_none()));
+}
+
+/// The key that holds the text has another name: the first mistake there is.
+#[test]
+fn lines_of_which_none_has_a_text_are_told() {
+    let passages = "{\"id\":\"a\",\"title\":\"t\",\"body\":\"words\"}\n";
+    for (command, rest) in [("load", &["-"][..]), ("build", &["--input", "-"])] {
+        for (fields, told) in [("titel,txet", true), ("text", true), ("title,nothing", false), ("body", false)] {
+            let db = if command == "load" { Db::new(&[]) } else { Db::absent() };
+            let args = [rest, &["--rest-to-metadata", "--text-field", fields]].concat();
+            let said = db.feed(command, &args, passages).ok().stderr;
+            assert_eq!(said.contains("no document has a text: --text-field names the keys"), told, "{command} {fields}: {said}");
+        }
+        // Vectors alone are no mistake.
+        let db = if command == "load" { Db::new(&[]) } else { Db::absent() };
+        let said = db.feed(command, rest, "{\"id\":\"a\",\"vector\":[1,2]}\n").ok().stderr;
+        assert!(!said.contains("text"), "{command}: {said}");
+    }
 }
 
 #[test]

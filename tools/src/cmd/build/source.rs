@@ -4,7 +4,7 @@
 
 use super::Building;
 use crate::args::BuildArgs;
-use crate::cmd::load::{all_rows_given, give_row};
+use crate::cmd::load::{all_rows_given, give_row, one_source};
 use crate::embedder;
 use crate::jsonl::{Form, Lines};
 use crate::npy;
@@ -20,17 +20,29 @@ const EMBEDDED_AT_ONCE: usize = 256;
 
 /// Where documents come from.
 pub(super) enum Source {
-    Lines { lines: Lines, form: Form, vectors: Option<npy::Rows<BufReader<File>>>, embedder: Option<Box<dyn Embedder>>, places: Places },
-    Rows { rows: npy::Rows<BufReader<File>>, ids: Option<Lines>, name: String },
+    Lines {
+        lines: Lines,
+        form: Form,
+        vectors: Option<npy::Rows<BufReader<File>>>,
+        embedder: Option<Box<dyn Embedder>>,
+        places: Places,
+        source_key: String,
+    },
+    Rows {
+        rows: npy::Rows<BufReader<File>>,
+        ids: Option<Lines>,
+        name: String,
+    },
 }
 
 impl Source {
     /// Opens what is given. The embedder makes the vectors of lines, which have none of their own then.
-    pub(super) fn open(args: &BuildArgs, embedder: Option<Box<dyn Embedder>>) -> Outcome<Source> {
+    pub(super) fn open(args: &BuildArgs, embedder: Option<Box<dyn Embedder>>, source_key: &str) -> Outcome<Source> {
         let vectors = args.vectors.as_deref().map(npy::open).transpose()?;
         if let Some(input) = &args.input {
             let form = Form::new(&args.form.text_field, args.form.rest_to_metadata)?;
-            return Ok(Source::Lines { lines: Lines::open(input)?, form, vectors, embedder, places: Places::default() });
+            let (lines, places, source_key) = (Lines::open(input)?, Places::default(), source_key.to_string());
+            return Ok(Source::Lines { lines, form, vectors, embedder, places, source_key });
         }
         let (Some(rows), Some(path)) = (vectors, &args.vectors) else {
             return Err(Failure::invalid("nothing to build of: give --input, --vectors or both"));
@@ -92,7 +104,7 @@ impl Source {
     /// The next document, after `count` others.
     fn next(&mut self, count: u64) -> Outcome<Option<Document>> {
         match self {
-            Source::Lines { lines, form, vectors, embedder, places } => {
+            Source::Lines { lines, form, vectors, embedder, places, source_key } => {
                 let Some(line) = lines.next_line()? else {
                     all_rows_given(vectors.as_ref(), count)?;
                     return Ok(None);
@@ -104,9 +116,18 @@ impl Source {
                 if embedder.is_some() && document.vector.is_some() {
                     return Err(Failure::invalid("the line has a key \"vector\" and --embedder makes one; give one of them"));
                 }
+                one_source(&document, source_key)?;
                 Ok(Some(document))
             }
             Source::Rows { rows, ids, .. } => row(rows, ids.as_mut(), count),
+        }
+    }
+
+    /// What is to be said when no line had text.
+    pub(super) fn without_text(&self, had_vector: bool) -> Option<String> {
+        match self {
+            Source::Lines { form, .. } => form.without_text(had_vector),
+            Source::Rows { .. } => None,
         }
     }
 

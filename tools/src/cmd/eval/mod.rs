@@ -20,6 +20,7 @@ use crate::output::{Counted, Failure, Out, Outcome, note};
 use judgements::Judged;
 use metrics::{Worth, mean, worth};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use triune::{Collection, Database, Document, ExtractorKind, Fusion, LegWeights, Schema, Search};
@@ -50,8 +51,9 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     let mut asker = Asker::new(if args.vectors.is_some() { Wanted::Nothing } else { wanted }, &collection);
     let vectors = args.query_vectors.is_some() || asker.embedder()?.is_some();
     note(format_args!("{} with a relevant document, {unjudged} without", Counted(questions.len() as u64, "question")));
-    if !any_is_there(&collection, &questions)? {
-        note(format_args!("none of the relevant documents is in {}: is it the database of these judgements?", collection.name()));
+    say_what_is_missing(&collection, &questions)?;
+    if !vectors && args.modes.is_empty() {
+        note("the questions have no vectors, so mode text alone is measured: --query-vectors gives them");
     }
     for mode in modes(args, vectors) {
         let measured = measure(&collection, &mut asker, &questions, mode, args.k as usize, weights)?;
@@ -64,14 +66,25 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether the collection has some document that is relevant to a question.
-fn any_is_there(collection: &Collection, questions: &[Judged]) -> Outcome<bool> {
-    for id in questions.iter().flat_map(|question| question.grades.keys()) {
-        if collection.get(id)?.is_some() {
-            return Ok(true);
-        }
+/// Relevant documents that are not there can't be found: figures of a database that another one's judgements are of mean nothing.
+fn say_what_is_missing(collection: &Collection, questions: &[Judged]) -> Outcome<()> {
+    let relevant: BTreeSet<&String> = questions.iter().flat_map(|question| question.grades.keys()).collect();
+    let mut there = 0;
+    for id in &relevant {
+        there += usize::from(collection.get(id)?.is_some());
     }
-    Ok(false)
+    match relevant.len() - there {
+        0 => {}
+        missing if missing == relevant.len() => {
+            note(format_args!("none of the relevant documents is in {}: is it the database of these judgements?", collection.name()));
+        }
+        missing => note(format_args!(
+            "{missing} of the {} are not in {}, so no search finds them",
+            Counted(relevant.len() as u64, "relevant document"),
+            collection.name()
+        )),
+    }
+    Ok(())
 }
 
 fn modes(args: &EvalArgs, vectors: bool) -> Vec<ModeName> {
