@@ -85,7 +85,7 @@ fn pass(dir: &Arc<dyn Directory>, options: &Options, only: Option<&str>) -> Resu
         // HEAD may name them.
         Err(e @ Error::OutcomeUnknown(_)) => Err(e),
         Err(e) => {
-            made.into_iter().for_each(|file| files.discard(file));
+            made.into_iter().for_each(|file| drop(dir.unlink(&file.to_string())));
             Err(e)
         }
     }
@@ -103,14 +103,16 @@ fn settled(dir: &dyn Directory, state: &State) -> Result<Publisher> {
     Ok(publisher)
 }
 
-/// Writes every wanted segment again, each to a file of its own, and gives the manifest that names them.
+/// Writes every wanted segment again, each to a file of its own, and gives the manifest that names them. Files are closed as soon as they are
+/// whole, for there may be more segments than a process may have files open; `made` has their names. Nobody collects garbage meanwhile: the
+/// writer's lock is held.
 fn write_all(
     dir: &Arc<dyn Directory>,
     options: &Options,
     files: &Files,
     state: &State,
     dead: DeadRows,
-    made: &mut Vec<NewFile>,
+    made: &mut Vec<FileName>,
     report: &mut RebuildReport,
 ) -> Result<Manifest> {
     let (mut manifest, database) = (state.manifest.clone(), state.view.chosen.database);
@@ -119,14 +121,14 @@ fn write_all(
     for (collection, dead) in wanted {
         (collection.documents, collection.tokens, collection.vectors) = (0, 0, 0);
         for (entry, dead) in collection.segments.iter_mut().zip(dead) {
-            made.push(files.create(FileName::Segments)?);
-            let file = made.last().expect("was just pushed");
-            let new = write_segment(dir.as_ref(), options, database, file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
+            let file = files.create(FileName::Segments)?;
+            made.push(FileName::Segments(file.number()));
+            let new = write_segment(dir.as_ref(), options, database, &file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
             file.sync()?;
             *entry = new.entry;
             if !dead.is_empty() {
-                made.push(files.create(FileName::Tombstones)?);
-                let file = made.last().expect("was just pushed");
+                let file = files.create(FileName::Tombstones)?;
+                made.push(FileName::Tombstones(file.number()));
                 let part = TombstonesWriter::of(file.handle().clone(), database, file.number())?.only(&dead, &new.dead_frequencies)?;
                 let TombstonesPart { offset, length, crc } = part;
                 let before = entry.tombstones.take().map(|t| t.unknown).unwrap_or_default();

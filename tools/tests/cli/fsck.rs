@@ -78,6 +78,9 @@ fn a_database_of_more_files_than_may_be_open_is_not_damaged() {
         assert!(!copy.exists(), "{args:?} left something");
     }
     assert_eq!(limited(true, &["count", db, "--collection", "c0"]).0, Some(0), "reading works");
+    // A rebuild writes each segment again, one after another.
+    let (status, said, errors) = limited(true, &["rebuild", db]);
+    assert!(status == Some(0), "{said}{errors}");
     let (status, said, errors) = limited(false, &["salvage", db, "--out", new]);
     assert!(status == Some(0), "{said}{errors}");
     assert_eq!(limited(false, &["count", new, "--collection", "c59"]).1.trim(), "1");
