@@ -76,7 +76,7 @@ macro_rules! codes {
 
 codes! {
     CreateUnfinished "CREATE-UNFINISHED" Benign 0 "A create, build, restore or backup was cut short; nothing in it counts.";
-    Orphan "ORPHAN" Benign 0 "Nothing names this file: a crash left it, or a writer is making it now.";
+    Orphan "ORPHAN" Benign 0 "Nothing names this file: a crash left it, a writer is making it now, or could not remove it while a process was opening the database.";
     HeadSlot "HEAD-SLOT" Benign 0 "One slot of HEAD is not valid; the other one counts.";
     HeadLength "HEAD-LENGTH" Benign 0 "Bytes follow the two slots of HEAD.";
     FallbackState "FALLBACK-STATE" Benign 0 "The older slot of HEAD names a state that is not whole; the newer one counts.";
