@@ -41,7 +41,8 @@ pub(super) fn choose(dir: &dyn Directory, present: &[String], ledger: &mut Vec<L
         match read(dir, *number, database) {
             Ok(found) => readable.push(found),
             Err(Error::UnsupportedVersion(what)) => return Err(Error::UnsupportedVersion(what)),
-            Err(Error::Corrupt(c)) => reasons.push(format!("{} at byte {}: {}", c.file, c.offset, c.what)),
+            // Without what an error tells to do next: it stands in a ledger.
+            Err(Error::Corrupt(damage)) => reasons.push(damage.to_string()),
             Err(e) => reasons.push(e.to_string()),
         }
         if named.contains(number) && !readable.is_empty() {
