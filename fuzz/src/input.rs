@@ -2,11 +2,13 @@
 
 use crate::jsonl::{Form, Line};
 use crate::{dispatch, npy};
+use roaring::RoaringBitmap;
+use serde_json::{Map, Value};
 use triune::filter::Filter;
 use triune::io::{Directory, SimDirectory};
-use triune::metadata::{MetadataBuilder, MetadataReader, evaluate, keys};
+use triune::metadata::{Beside, MetadataBuilder, MetadataReader, evaluate, keys};
 use triune::segment::{SegmentReader, SegmentWriter};
-use triune::{Analyzer, AnalyzerKind, Document, ExtractorKind, Metadata, StoredDocument, Uuid};
+use triune::{Analyzer, AnalyzerKind, Document, ExtractorKind, Metadata, Result, StoredDocument, Uuid};
 
 const DATABASE: Uuid = Uuid([1; 16]);
 
@@ -67,10 +69,26 @@ fn filter(bytes: &[u8]) {
     let text = parts.next().and_then(Result::ok).unwrap_or_default();
     let Ok(metadata) = Metadata::from_json(metadata) else { return };
     let object = metadata.to_object();
-    let matches = filter.matches(&object, text);
+    let matches = filter.matches(&object, text, Some(text));
     let index = index(&metadata);
-    let rows = evaluate(&filter, &index, &mut |_, filters| Ok(filters.iter().all(|f| f.matches(&object, text))));
+    let rows = evaluate(&filter, &index, &mut Sole { metadata: &object, text });
     assert_eq!(rows.expect("the index is sound").contains(0), matches);
+}
+
+/// The only document of a segment. Its source is its text.
+struct Sole<'a> {
+    metadata: &'a Map<String, Value>,
+    text: &'a str,
+}
+
+impl Beside for Sole<'_> {
+    fn matches(&mut self, _: u32, filters: &[&Filter]) -> Result<bool> {
+        Ok(filters.iter().all(|f| f.matches(self.metadata, self.text, Some(self.text))))
+    }
+
+    fn of_source(&mut self, source: Option<&str>) -> Result<RoaringBitmap> {
+        Ok(source.is_none_or(|source| source == self.text).then_some(0).into_iter().collect())
+    }
 }
 
 /// The index of a segment whose only row has this metadata.

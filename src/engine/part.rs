@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::graph::{DocumentEdge, GraphPart, Live, RelationEdge};
 use crate::ids::{Lsn, Seq};
 use crate::memtable::{MemCollection, Totals};
-use crate::metadata::evaluate;
+use crate::metadata::{Beside, evaluate};
 use crate::options::Effort;
 use crate::text::{Posting, TextPart};
 use crate::vector::{self, Admitted, Found, QueryVector};
@@ -137,25 +137,21 @@ impl Part {
 
     /// The rows seen at `lsn` whose documents match a filter, ascending. A filter that few match costs what those few cost.
     pub(crate) fn matching(&self, filter: &Filter, lsn: Lsn) -> Result<RoaringBitmap> {
-        let mut residual = |row: u32, filters: &[&Filter]| -> Result<bool> {
-            // Of a memtable's row the document is at hand; of a segment's it is read.
-            let document = self.document(row, false)?;
-            Ok(filters.iter().all(|f| matches(f, &document)))
-        };
+        let mut beside = BesideMetadata { part: self, lsn };
         let mut rows = match self {
             Part::Segment(s) => match &s.rooms()?.metadata {
-                Some(index) => evaluate(filter, index, &mut residual)?,
+                Some(index) => evaluate(filter, index, &mut beside)?,
                 None => {
                     let mut rows = RoaringBitmap::new();
                     for row in 0..s.rows() {
-                        if residual(row, &[filter])? {
+                        if beside.matches(row, &[filter])? {
                             rows.insert(row);
                         }
                     }
                     rows
                 }
             },
-            Part::Memory(m) => evaluate(filter, &m.metadata().first_rows(m.rows_born_by(lsn)), &mut residual)?,
+            Part::Memory(m) => evaluate(filter, &m.metadata().first_rows(m.rows_born_by(lsn)), &mut beside)?,
         };
         match self {
             // Of a segment the deaths are listed: what lives costs nothing.
@@ -335,7 +331,30 @@ impl TextPart for TextView<'_> {
 /// Whether a document matches a filter.
 pub(crate) fn matches(filter: &Filter, document: &StoredDocument) -> bool {
     let metadata = document.metadata.as_ref().map(crate::document::Metadata::to_object).unwrap_or_default();
-    filter.matches(&metadata, &document.text)
+    filter.matches(&metadata, &document.text, document.source.as_deref())
+}
+
+/// What a filter asks of a part at one lsn beside its index of metadata.
+struct BesideMetadata<'a> {
+    part: &'a Part,
+    lsn: Lsn,
+}
+
+impl Beside for BesideMetadata<'_> {
+    fn matches(&mut self, row: u32, filters: &[&Filter]) -> Result<bool> {
+        // Of a memtable's row the document is at hand; of a segment's it is read.
+        let document = self.part.document(row, false)?;
+        Ok(filters.iter().all(|f| matches(f, &document)))
+    }
+
+    fn of_source(&mut self, source: Option<&str>) -> Result<RoaringBitmap> {
+        if let Some(source) = source {
+            return Ok(self.part.source_rows(source, self.lsn)?.into_iter().collect());
+        }
+        let mut rows = RoaringBitmap::new();
+        self.part.for_each_source(self.lsn, |_, of_it| rows.extend(of_it))?;
+        Ok(rows)
+    }
 }
 
 /// One part at one lsn, for the graph: only rows that are seen then exist.

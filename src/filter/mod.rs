@@ -1,4 +1,4 @@
-//! Filters: which documents a caller means, by their metadata and text.
+//! Filters: which documents a caller means, by their metadata, text and source.
 //!
 //! Answers whether one document matches ([`Filter::matches`]), from its JSON alone. That answer decides: the metadata index is held
 //! against it. Never here: indexes, files, which documents exist. `docs/filters.md` describes the language for callers.
@@ -29,13 +29,14 @@ pub const FILTER_REGEXES_MAX: usize = 16;
 /// Bytes that one compiled regular expression may take.
 pub const FILTER_REGEX_BYTES_MAX: usize = 4 << 20;
 
-/// A condition on a document's metadata and text, parsed and checked.
+/// A condition on a document's metadata, text and source, parsed and checked.
 ///
 /// ```
 /// use triune::{Filter, Metadata};
 /// let filter = Filter::parse(r#"{"page": {"$gte": 3}, "lang": {"$in": ["en", "fr"]}, "$text": {"$contains": "torn tail"}}"#)?;
 /// let metadata = Metadata::from_json(r#"{"page": 3.0, "lang": "en"}"#)?;
-/// assert!(filter.matches(&metadata.to_object(), "A torn tail is dropped."));
+/// assert!(filter.matches(&metadata.to_object(), "A torn tail is dropped.", None));
+/// assert!(Filter::parse(r#"{"$source": "notes/a.md"}"#)?.matches(&metadata.to_object(), "", Some("notes/a.md")));
 /// assert!(Filter::parse(r#"{"page": {"$near": 3}}"#).is_err());
 /// # Ok::<(), triune::Error>(())
 /// ```
@@ -55,6 +56,8 @@ pub(crate) enum Node {
     Field(Box<str>, Test),
     /// The document's text.
     Text(TextTest),
+    /// The document's source.
+    Source(SourceTest),
 }
 
 /// What is asked of the value at a path. A document without a value there fails every one.
@@ -79,6 +82,15 @@ pub(crate) enum TextTest {
     Contains(Box<str>),
     /// This is found in it.
     Regex(Regex),
+}
+
+/// What is asked of a source. A document without one fails both.
+#[derive(Debug, Clone)]
+pub(crate) enum SourceTest {
+    /// There is one.
+    Exists,
+    /// It is one of these.
+    In(Vec<Box<str>>),
 }
 
 /// An order relation.
@@ -119,17 +131,38 @@ impl Filter {
         self.constant() == Some(true)
     }
 
-    /// Whether a document with this metadata (an empty object when it has none) and this text matches. Linear in the filter, the values
-    /// that it names and, for `$text` and `$regex`, the text.
-    pub fn matches(&self, metadata: &Map<String, Value>, text: &str) -> bool {
+    /// Whether a document with this metadata (an empty object when it has none), this text and this source matches. Linear in the filter, the
+    /// values that it names and, for `$text` and `$regex`, the text.
+    pub fn matches(&self, metadata: &Map<String, Value>, text: &str, source: Option<&str>) -> bool {
         match &self.0 {
-            Node::All(all) => all.iter().all(|f| f.matches(metadata, text)),
-            Node::Any(any) => any.iter().any(|f| f.matches(metadata, text)),
-            Node::Not(f) => !f.matches(metadata, text),
+            Node::All(all) => all.iter().all(|f| f.matches(metadata, text, source)),
+            Node::Any(any) => any.iter().any(|f| f.matches(metadata, text, source)),
+            Node::Not(f) => !f.matches(metadata, text, source),
+            Node::Source(SourceTest::Exists) => source.is_some(),
+            Node::Source(SourceTest::In(sources)) => source.is_some_and(|source| sources.iter().any(|s| **s == *source)),
             Node::Field(path, test) => lookup(metadata, path).is_some_and(|value| test.holds(value)),
             Node::Text(TextTest::Contains(part)) => text.contains(&**part),
             Node::Text(TextTest::Regex(regex)) => regex.is_match(text),
         }
+    }
+
+    /// Both this filter and the other.
+    ///
+    /// ```
+    /// use triune::Filter;
+    /// let both = Filter::parse(r#"{"page": 3}"#)?.and(Filter::of_sources(["notes/a.md"]));
+    /// let page = serde_json::json!({"page": 3});
+    /// assert!(both.matches(page.as_object().unwrap(), "", Some("notes/a.md")));
+    /// assert!(!both.matches(page.as_object().unwrap(), "", Some("notes/b.md")));
+    /// # Ok::<(), triune::Error>(())
+    /// ```
+    pub fn and(self, other: Filter) -> Filter {
+        Filter(Node::All(vec![self, other]))
+    }
+
+    /// The documents of one of these sources: `{"$source": {"$in": [...]}}`.
+    pub fn of_sources<S: Into<Box<str>>>(sources: impl IntoIterator<Item = S>) -> Filter {
+        Filter(Node::Source(SourceTest::In(sources.into_iter().map(Into::into).collect())))
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -145,8 +178,9 @@ impl Filter {
             Node::Any(any) => any.iter().all(|f| f.constant() == Some(false)).then_some(false),
             Node::Not(f) => f.constant().map(|answer| !answer),
             Node::Field(_, Test::In(values)) => values.is_empty().then_some(false),
+            Node::Source(SourceTest::In(sources)) => sources.is_empty().then_some(false),
             Node::Text(TextTest::Contains(part)) => part.is_empty().then_some(true),
-            Node::Field(..) | Node::Text(TextTest::Regex(_)) => None,
+            Node::Field(..) | Node::Text(TextTest::Regex(_)) | Node::Source(SourceTest::Exists) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From JSON to a filter.
 
-use super::{Comparison, FILTER_DEPTH_MAX, FILTER_REGEX_BYTES_MAX, FILTER_REGEXES_MAX, Filter, Node, Scalar, Test, TextTest};
+use super::{Comparison, FILTER_DEPTH_MAX, FILTER_REGEX_BYTES_MAX, FILTER_REGEXES_MAX, Filter, Node, Scalar, SourceTest, Test, TextTest};
 use crate::error::{Error, Result};
 use regex::{Regex, RegexBuilder};
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -74,7 +74,17 @@ impl Parser {
                     out.push(self.at(operator, |p| p.text(operator, operand))?);
                 }
             }
-            _ if key.starts_with('$') => return self.invalid("unknown operator; known here: $and, $or, $not, $text"),
+            "$source" => match operand {
+                Value::Null => out.push(not(source(SourceTest::Exists))),
+                Value::String(only) => out.push(Filter::of_sources([only.as_str()])),
+                _ => {
+                    let operators = self.operators(operand)?;
+                    for (operator, operand) in operators {
+                        out.push(self.at(operator, |p| p.source(operator, operand))?);
+                    }
+                }
+            },
+            _ if key.starts_with('$') => return self.invalid("unknown operator; known here: $and, $or, $not, $text, $source"),
             _ => match Scalar::of(operand) {
                 Some(scalar) => out.push(field(key, Test::In(vec![scalar]))),
                 None => {
@@ -117,10 +127,9 @@ impl Parser {
             "$contains" => field(path, Test::Contains(self.scalar(operand)?)),
             "$not_contains" => not(field(path, Test::Contains(self.scalar(operand)?))),
             "$regex" => field(path, Test::Regex(self.regex(operand)?)),
-            "$exists" => match operand.as_bool() {
-                Some(true) => field(path, Test::Exists),
-                Some(false) => not(field(path, Test::Exists)),
-                None => return self.invalid(format_args!("takes true or false; {} was given", kind(operand))),
+            "$exists" => match self.boolean(operand)? {
+                true => field(path, Test::Exists),
+                false => not(field(path, Test::Exists)),
             },
             _ => {
                 let known = "$eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $contains, $not_contains, $regex, $exists";
@@ -136,6 +145,20 @@ impl Parser {
             "$not_contains" => not(contains(self.string(operand)?)),
             "$regex" => Filter(Node::Text(TextTest::Regex(self.regex(operand)?))),
             _ => return self.invalid("unknown operator; known here: $contains, $not_contains, $regex"),
+        })
+    }
+
+    fn source(&mut self, operator: &str, operand: &Value) -> Result<Filter> {
+        Ok(match operator {
+            "$eq" => Filter::of_sources([self.string(operand)?]),
+            "$ne" => not(Filter::of_sources([self.string(operand)?])),
+            "$in" => Filter::of_sources(self.strings(operand)?),
+            "$nin" => not(Filter::of_sources(self.strings(operand)?)),
+            "$exists" => match self.boolean(operand)? {
+                true => source(SourceTest::Exists),
+                false => not(source(SourceTest::Exists)),
+            },
+            _ => return self.invalid("unknown operator; known here: $eq, $ne, $in, $nin, $exists"),
         })
     }
 
@@ -158,6 +181,20 @@ impl Parser {
             return self.invalid(format_args!("takes a list; {} was given", kind(operand)));
         };
         values.iter().enumerate().map(|(i, v)| self.at(i.to_string(), |p| p.scalar(v))).collect()
+    }
+
+    fn strings(&mut self, operand: &Value) -> Result<Vec<String>> {
+        let Value::Array(values) = operand else {
+            return self.invalid(format_args!("takes a list; {} was given", kind(operand)));
+        };
+        values.iter().enumerate().map(|(i, v)| self.at(i.to_string(), |p| p.string(v))).collect()
+    }
+
+    fn boolean(&self, operand: &Value) -> Result<bool> {
+        match operand.as_bool() {
+            Some(answer) => Ok(answer),
+            None => self.invalid(format_args!("takes true or false; {} was given", kind(operand))),
+        }
     }
 
     fn string(&self, operand: &Value) -> Result<String> {
@@ -186,6 +223,10 @@ impl Parser {
 
 fn field(path: &str, test: Test) -> Filter {
     Filter(Node::Field(path.into(), test))
+}
+
+fn source(test: SourceTest) -> Filter {
+    Filter(Node::Source(test))
 }
 
 fn not(filter: Filter) -> Filter {

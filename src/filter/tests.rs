@@ -25,7 +25,7 @@ struct GoldenFilter {
 }
 
 fn matches(filter: Value, metadata: Value) -> bool {
-    Filter::from_value(&filter).unwrap().matches(metadata.as_object().unwrap(), "")
+    Filter::from_value(&filter).unwrap().matches(metadata.as_object().unwrap(), "", None)
 }
 
 #[test]
@@ -35,7 +35,8 @@ fn every_golden_filter_matches_exactly_its_documents() {
         let case: Golden = serde_json::from_str(line).unwrap();
         for expected in &case.filters {
             for filter in [Filter::from_value(&expected.filter).unwrap(), Filter::parse(&expected.filter.to_string()).unwrap()] {
-                let found: Vec<&str> = case.docs.iter().filter(|d| filter.matches(&d.metadata, &d.text)).map(|d| d.id.as_str()).collect();
+                let found: Vec<&str> =
+                    case.docs.iter().filter(|d| filter.matches(&d.metadata, &d.text, None)).map(|d| d.id.as_str()).collect();
                 assert_eq!(found, expected.ids, "{}", expected.filter);
                 cases += 1;
             }
@@ -134,5 +135,34 @@ fn negatives_are_exact_complements() {
             let positive = matches(json!({ "n": positive }), document.clone());
             assert_ne!(positive, matches(json!({ "n": negative }), document.clone()), "{document} {negative}");
         }
+    }
+}
+
+#[test]
+fn a_source_is_one_of_several_or_is_not_there() {
+    let of = |filter: Value, source: Option<&str>| Filter::from_value(&filter).unwrap().matches(&Map::new(), "", source);
+    for (filter, matching) in [
+        (json!({"$source": "a"}), [true, false, false]),
+        (json!({"$source": {"$eq": "a"}}), [true, false, false]),
+        (json!({"$source": {"$ne": "a"}}), [false, true, true]),
+        (json!({"$source": {"$in": ["a", "c"]}}), [true, false, false]),
+        (json!({"$source": {"$nin": ["a", "c"]}}), [false, true, true]),
+        (json!({"$source": {"$exists": true}}), [true, true, false]),
+        (json!({"$source": {"$exists": false}}), [false, false, true]),
+        (json!({"$source": null}), [false, false, true]),
+        (json!({"$source": {"$in": []}}), [false, false, false]),
+    ] {
+        assert_eq!([Some("a"), Some("b"), None].map(|source| of(filter.clone(), source)), matching, "{filter}");
+    }
+    assert!(of(json!({"source": "a"}), None) != of(json!({"$source": "a"}), Some("a")), "a key of metadata is none");
+    for wrong in [
+        json!({"$source": 1}),
+        json!({"$source": ["a"]}),
+        json!({"$source": {}}),
+        json!({"$source": {"$gt": "a"}}),
+        json!({"$source": {"$in": [1]}}),
+    ] {
+        let error = Filter::from_value(&wrong).unwrap_err();
+        assert!(error.code() == ErrorCode::InvalidArgument && error.to_string().contains("\"$source\""), "{wrong}: {error}");
     }
 }

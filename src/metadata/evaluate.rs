@@ -3,11 +3,17 @@
 use super::lookup::Lookup;
 use super::{KeyRange, MetadataIndex};
 use crate::error::Result;
-use crate::filter::{Filter, Node, Test};
+use crate::filter::{Filter, Node, SourceTest, Test};
 use roaring::RoaringBitmap;
 
-/// Answers whether the document of a row matches every one of these filters. It is asked rows in ascending order within one conjunction.
-pub type Residual<'a> = dyn FnMut(u32, &[&Filter]) -> Result<bool> + 'a;
+/// What an index of metadata does not know of the rows.
+pub trait Beside {
+    /// Whether the document of a row matches every one of these filters. It is asked rows in ascending order within one conjunction.
+    fn matches(&mut self, row: u32, filters: &[&Filter]) -> Result<bool>;
+
+    /// The rows of documents of this source; of any, without a name.
+    fn of_source(&mut self, source: Option<&str>) -> Result<RoaringBitmap>;
+}
 
 /// How many keys of an index are looked at in the time that one document takes to be read.
 const DOCUMENT_COST: u64 = 100;
@@ -15,12 +21,12 @@ const DOCUMENT_COST: u64 = 100;
 /// Lists of values longer than this are not looked up to learn what they cost.
 const VALUES_COSTED: usize = 64;
 
-/// The rows of `index` that match `filter`, dead ones included. Documents are read through `residual`, for `$regex`, `$text` and values
+/// The rows of `index` that match `filter`, dead ones included. Documents are read through `beside`, for `$regex`, `$text` and values
 /// too long for a key, and where few rows are left and reading them costs less than a wide range of keys.
-pub fn evaluate(filter: &Filter, index: &impl MetadataIndex, residual: &mut Residual<'_>) -> Result<RoaringBitmap> {
+pub fn evaluate(filter: &Filter, index: &impl MetadataIndex, beside: &mut impl Beside) -> Result<RoaringBitmap> {
     let mut all = RoaringBitmap::new();
     all.insert_range(0..index.rows());
-    evaluate_within(filter, index, &all, residual)
+    evaluate_within(filter, index, &all, beside)
 }
 
 /// As [`evaluate`], of the rows in `within` alone, such as the living ones. They are below [`MetadataIndex::rows`].
@@ -28,14 +34,14 @@ pub fn evaluate_within(
     filter: &Filter,
     index: &impl MetadataIndex,
     within: &RoaringBitmap,
-    residual: &mut Residual<'_>,
+    beside: &mut impl Beside,
 ) -> Result<RoaringBitmap> {
-    Evaluation { index, residual }.rows(filter, within)
+    Evaluation { index, beside }.rows(filter, within)
 }
 
-struct Evaluation<'a, 'r, I> {
+struct Evaluation<'a, I, B> {
     index: &'a I,
-    residual: &'a mut Residual<'r>,
+    beside: &'a mut B,
 }
 
 /// What a filter asks for: documents, and so many keys. Ordered by what is better done first.
@@ -45,7 +51,7 @@ struct Cost {
     keys: u64,
 }
 
-impl<I: MetadataIndex> Evaluation<'_, '_, I> {
+impl<I: MetadataIndex, B: Beside> Evaluation<'_, I, B> {
     /// The rows of `within` that match.
     fn rows(&mut self, filter: &Filter, within: &RoaringBitmap) -> Result<RoaringBitmap> {
         if within.is_empty() {
@@ -56,6 +62,14 @@ impl<I: MetadataIndex> Evaluation<'_, '_, I> {
             Node::Any(any) => self.any(any, within),
             Node::Not(f) => Ok(within - self.rows(f, within)?),
             Node::Text(_) => self.check(&[filter], within.clone()),
+            Node::Source(SourceTest::Exists) => Ok(self.beside.of_source(None)? & within),
+            Node::Source(SourceTest::In(sources)) => {
+                let mut rows = RoaringBitmap::new();
+                for source in sources {
+                    rows |= self.beside.of_source(Some(source))?;
+                }
+                Ok(rows & within)
+            }
             Node::Field(path, test) => {
                 let lookup = Lookup::of(path, test);
                 let sure = self.collect(&lookup.sure)? & within;
@@ -124,7 +138,7 @@ impl<I: MetadataIndex> Evaluation<'_, '_, I> {
     fn check(&mut self, filters: &[&Filter], rows: RoaringBitmap) -> Result<RoaringBitmap> {
         let mut kept = RoaringBitmap::new();
         for row in rows {
-            if (self.residual)(row, filters)? {
+            if self.beside.matches(row, filters)? {
                 kept.insert(row);
             }
         }
@@ -155,6 +169,9 @@ impl<I: MetadataIndex> Evaluation<'_, '_, I> {
             }
             Node::Not(f) => self.cost(f),
             Node::Text(_) => Ok(Cost { documents: true, keys: 0 }),
+            Node::Source(SourceTest::In(sources)) => Ok(Cost { documents: false, keys: sources.len() as u64 }),
+            // Every entry of the list of sources is read.
+            Node::Source(SourceTest::Exists) => Ok(Cost { documents: false, keys: u64::from(self.index.rows()) }),
             Node::Field(_, Test::In(values)) if values.len() > VALUES_COSTED => Ok(Cost { documents: false, keys: values.len() as u64 }),
             Node::Field(path, test) => {
                 let lookup = Lookup::of(path, test);
@@ -199,7 +216,7 @@ fn plan<'f>(all: &'f [Filter], steps: &mut Vec<Step<'f>>) {
                     None => steps.push(Step::Range { path, range, filters: vec![filter] }),
                 }
             }
-            Node::Any(_) | Node::Not(_) | Node::Text(_) | Node::Field(..) => steps.push(Step::Other(filter)),
+            Node::Any(_) | Node::Not(_) | Node::Text(_) | Node::Source(_) | Node::Field(..) => steps.push(Step::Other(filter)),
         }
     }
 }
@@ -209,6 +226,6 @@ fn asks_documents_only(filter: &Filter) -> bool {
     match filter.node() {
         Node::Text(_) | Node::Field(_, Test::Regex(_)) => true,
         Node::Not(f) => matches!(f.node(), Node::Text(_)),
-        Node::Field(..) | Node::All(_) | Node::Any(_) => false,
+        Node::Field(..) | Node::Source(_) | Node::All(_) | Node::Any(_) => false,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Answers a filter by bitmaps of rows ([`evaluate()`]), for a segment ([`MetadataReader`]) and for anything else that keeps the same keys in
 //! order ([`MetadataIndex`]). What a key cannot tell (a regular expression, a text, a value too long for a key) is asked of the document
-//! itself, and only for the rows that everything else left. Never here: which rows live, where documents are.
+//! itself, and only for the rows that everything else left ([`Beside`]). Never here: which rows live, where documents are, of which source.
 //!
 //! Invariants: the answer is that of [`crate::filter::Filter::matches`] for every row; a document has the keys of its metadata alone, so
 //! that the index can be rebuilt from the documents.
@@ -21,7 +21,7 @@ mod lookup;
 mod reader;
 
 pub use builder::MetadataBuilder;
-pub use evaluate::{Residual, evaluate, evaluate_within};
+pub use evaluate::{Beside, evaluate, evaluate_within};
 pub use keys::{Keys, keys};
 pub use lookup::KeyRange;
 pub use reader::MetadataReader;

@@ -49,19 +49,33 @@ fn object(metadata: &Option<Metadata>) -> Map<String, Value> {
 
 /// What the filter says of each document.
 pub(super) fn expected(filter: &Filter, documents: &Documents) -> Vec<u32> {
-    (0..).zip(documents).filter(|(_, (metadata, text))| filter.matches(&object(metadata), text)).map(|(row, _)| row).collect()
+    (0..).zip(documents).filter(|(_, (metadata, text))| filter.matches(&object(metadata), text, None)).map(|(row, _)| row).collect()
 }
 
 /// What the index says, and how many documents it read.
 pub(super) fn found(filter: &Filter, index: &impl MetadataIndex, documents: &Documents) -> Result<(Vec<u32>, usize)> {
-    let mut read = 0;
-    let rows = evaluate(filter, index, &mut |row, filters| {
-        read += 1;
-        let (metadata, text) = &documents[row as usize];
+    let mut asked = Asked { documents, rows: Vec::new() };
+    let rows = evaluate(filter, index, &mut asked)?;
+    Ok((rows.iter().collect(), asked.rows.len()))
+}
+
+/// Documents without a source, and the rows that were read.
+struct Asked<'a> {
+    documents: &'a Documents,
+    rows: Vec<u32>,
+}
+
+impl Beside for Asked<'_> {
+    fn matches(&mut self, row: u32, filters: &[&Filter]) -> Result<bool> {
+        self.rows.push(row);
+        let (metadata, text) = &self.documents[row as usize];
         let metadata = object(metadata);
-        Ok(filters.iter().all(|f| f.matches(&metadata, text)))
-    })?;
-    Ok((rows.iter().collect(), read))
+        Ok(filters.iter().all(|f| f.matches(&metadata, text, None)))
+    }
+
+    fn of_source(&mut self, _: Option<&str>) -> Result<RoaringBitmap> {
+        Ok(RoaringBitmap::new())
+    }
 }
 
 pub(super) fn agrees_everywhere(filters: &[Filter], documents: &Documents) {
@@ -201,14 +215,10 @@ fn only_the_rows_asked_for_are_evaluated() {
     let segment = segment(&all, Mode::Mapped);
     let filter = Filter::parse(r#"{"n": 1, "$text": {"$contains": ""}}"#).unwrap();
     let within: RoaringBitmap = [2u32, 3, 51].into_iter().collect();
-    let mut asked = Vec::new();
-    let rows = evaluate_within(&filter, &segment, &within, &mut |row, _| {
-        asked.push(row);
-        Ok(true)
-    })
-    .unwrap();
+    let mut asked = Asked { documents: &all, rows: Vec::new() };
+    let rows = evaluate_within(&filter, &segment, &within, &mut asked).unwrap();
     assert_eq!(rows.iter().collect::<Vec<_>>(), [3, 51]);
-    assert!(asked.iter().all(|row| within.contains(*row)));
+    assert!(asked.rows.iter().all(|row| within.contains(*row)));
 }
 
 #[test]

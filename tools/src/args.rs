@@ -360,13 +360,23 @@ pub(crate) struct GetArgs {
     pub(crate) vectors: bool,
 }
 
+/// Which documents are meant, of all that there are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Only documents that match: {"year":{"$gte":2020}}
+    #[arg(long, value_name = "JSON")]
+    pub(crate) filter: Option<String>,
+    /// Only documents of this source; several times: of one of these
+    #[arg(long = "source", value_name = "S", allow_hyphen_values = true)]
+    pub(crate) sources: Vec<String>,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Only documents whose metadata match
-    #[arg(long, value_name = "JSON")]
-    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: Which,
     /// Print vectors too (with --json)
     #[arg(long)]
     pub(crate) vectors: bool,
@@ -379,9 +389,8 @@ pub(crate) struct ScanArgs {
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Only documents whose metadata match
-    #[arg(long, value_name = "JSON")]
-    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: Which,
 }
 
 #[derive(Debug, clap::Args)]

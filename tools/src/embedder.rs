@@ -4,7 +4,8 @@
 //! origin, or none at all, and no embedder's come in beside them.
 
 use crate::output::{Failure, Outcome, note};
-use triune::models::{Call, Embedder, ModelError, Purpose, TextRole};
+use std::sync::LazyLock;
+use triune::models::{Call, Cancellation, Embedder, ModelError, ModelErrorKind, Purpose, TextRole};
 use triune::{ErrorCode, Schema};
 
 /// What `--embedder` says.
@@ -145,9 +146,12 @@ pub(crate) fn named(name: &str, schema: &mut Schema) {
     }
 }
 
-/// The vectors of texts that are stored; none for a text of which the embedder knows nothing.
+/// The wish of whoever pressed Ctrl-C. A program that makes vectors is ended by it at once, and not when it has made them.
+pub(crate) static STOP: LazyLock<Cancellation> = LazyLock::new(Cancellation::new);
+
+/// The vectors of texts that are stored; none for a text of which the embedder knows nothing. `Interrupted` once [`STOP`] is wished.
 pub(crate) fn of_documents(embedder: &dyn Embedder, texts: &[&str]) -> Outcome<Vec<Option<Vec<f32>>>> {
-    let call = Call { purpose: Purpose::EMBED_DOCUMENTS, ..Call::default() };
+    let call = Call { purpose: Purpose::EMBED_DOCUMENTS, cancellation: STOP.clone(), ..Call::default() };
     let vectors = embedder.embed(&call, texts, TextRole::Document)?;
     if vectors.len() != texts.len() {
         let message = format!("{} gave {} vectors for {} texts", embedder.fingerprint(), vectors.len(), texts.len());
@@ -169,6 +173,8 @@ fn telling(vector: Vec<f32>) -> Option<Vec<f32>> {
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Failure {
-        Failure::Refused { code: ErrorCode::Model, message: error.to_string() }
+        let stopped = error.kind == ModelErrorKind::Cancelled;
+        let code = if stopped { ErrorCode::Interrupted } else { ErrorCode::Model };
+        Failure::Refused { code, message: if stopped { "stopped by Ctrl-C".into() } else { error.to_string() } }
     }
 }

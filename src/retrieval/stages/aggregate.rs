@@ -88,12 +88,10 @@ pub fn by_rank_fusion(passages: &mut Vec<Passage>) {
 
 /// What the findings of one passage add up to.
 fn fused(findings: &[Provenance]) -> f64 {
-    let is_of_list_of = |a: &Provenance, b: &Provenance| a.retriever == b.retriever && a.source == b.source;
-    let is_best = |(i, finding): (usize, &Provenance)| {
-        let better = |(j, other): (usize, &Provenance)| is_of_list_of(finding, other) && (other.rank, j) < (finding.rank, i);
-        (!findings.iter().enumerate().any(better)).then_some(finding.rank)
-    };
-    let mut ranks: Vec<usize> = findings.iter().enumerate().filter_map(is_best).collect();
+    let mut best: Vec<(&str, &str, usize)> = findings.iter().map(|f| (&*f.retriever, &*f.source, f.rank)).collect();
+    best.sort_unstable();
+    best.dedup_by_key(|(retriever, source, _)| (*retriever, *source));
+    let mut ranks: Vec<usize> = best.into_iter().map(|(_, _, rank)| rank).collect();
     // In one order, so that equal ranks give equal sums whichever list came first.
     ranks.sort_unstable();
     ranks.into_iter().map(|rank| gain(CONSTANT, rank)).sum()

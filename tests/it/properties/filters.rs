@@ -2,6 +2,7 @@
 //!
 //! The meaning is written from `docs/filters.md` alone, over the JSON of the filter as it stands, so that it shares nothing with `src/filter`.
 
+use super::operations::SOURCES;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
@@ -80,12 +81,13 @@ pub fn draw(pick: Pick<'_>, depth: usize) -> Value {
 }
 
 fn condition(pick: Pick<'_>, depth: usize) -> (String, Value) {
-    match pick(if depth > 0 { 13 } else { 10 }) {
+    match pick(if depth > 0 { 14 } else { 11 }) {
         0..=7 => (PATHS[pick(PATHS.len())].into(), field(pick)),
         8 => (long_key(), field(pick)),
         9 => ("$text".into(), operators(pick, text_operator)),
-        10 => ("$not".into(), draw(pick, depth - 1)),
-        11 => ("$and".into(), (0..pick(3)).map(|_| draw(pick, depth - 1)).collect()),
+        10 => ("$source".into(), source(pick)),
+        11 => ("$not".into(), draw(pick, depth - 1)),
+        12 => ("$and".into(), (0..pick(3)).map(|_| draw(pick, depth - 1)).collect()),
         _ => ("$or".into(), (0..pick(4)).map(|_| draw(pick, depth - 1)).collect()),
     }
 }
@@ -127,13 +129,48 @@ fn text_operator(pick: Pick<'_>) -> (String, Value) {
     }
 }
 
-/// Whether a document of this metadata, an object, and this text is meant.
-pub fn matches(filter: &Value, metadata: &Value, text: &str) -> bool {
+fn source(pick: Pick<'_>) -> Value {
+    match pick(3) {
+        0 => named_source(pick).into(),
+        1 => Value::Null,
+        _ => operators(pick, source_operator),
+    }
+}
+
+/// One that documents have, or not.
+fn named_source(pick: Pick<'_>) -> &'static str {
+    SOURCES.get(pick(SOURCES.len() + 1)).unwrap_or(&"none.md")
+}
+
+fn source_operator(pick: Pick<'_>) -> (String, Value) {
+    match pick(5) {
+        0 => ("$eq".into(), named_source(pick).into()),
+        1 => ("$ne".into(), named_source(pick).into()),
+        2 => ("$in".into(), (0..pick(4)).map(|_| named_source(pick)).collect()),
+        3 => ("$nin".into(), (0..pick(4)).map(|_| named_source(pick)).collect()),
+        _ => ("$exists".into(), (pick(2) == 0).into()),
+    }
+}
+
+/// Whether a document of this metadata, an object, this text and this source is meant.
+pub fn matches(filter: &Value, metadata: &Value, text: &str, source: Option<&str>) -> bool {
     let list = |operand: &'_ Value| operand.as_array().unwrap().clone();
     filter.as_object().unwrap().iter().all(|(key, operand)| match key.as_str() {
-        "$and" => list(operand).iter().all(|f| matches(f, metadata, text)),
-        "$or" => list(operand).iter().any(|f| matches(f, metadata, text)),
-        "$not" => !matches(operand, metadata, text),
+        "$and" => list(operand).iter().all(|f| matches(f, metadata, text, source)),
+        "$or" => list(operand).iter().any(|f| matches(f, metadata, text, source)),
+        "$not" => !matches(operand, metadata, text, source),
+        "$source" => match operand {
+            Value::Object(operators) => operators.iter().all(|(operator, operand)| match operator.as_str() {
+                "$eq" => source == operand.as_str(),
+                "$ne" => source != operand.as_str(),
+                "$in" => list(operand).iter().any(|one| source == one.as_str()),
+                "$nin" => !list(operand).iter().any(|one| source == one.as_str()),
+                "$exists" => source.is_some() == operand.as_bool().unwrap(),
+                other => panic!("{other} is not drawn"),
+            }),
+            // Null is no source.
+            one => source == one.as_str(),
+        },
         "$text" => operand.as_object().unwrap().iter().all(|(operator, operand)| {
             let operand = operand.as_str().unwrap();
             match operator.as_str() {

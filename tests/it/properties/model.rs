@@ -343,7 +343,7 @@ impl Stored {
     /// Whether a filter means this document.
     pub fn matches(&self, filter: &Value) -> bool {
         let none = Value::Object(serde_json::Map::new());
-        filters::matches(filter, self.metadata.as_ref().map_or(&none, |m| &m.value), &self.text)
+        filters::matches(filter, self.metadata.as_ref().map_or(&none, |m| &m.value), &self.text, self.source.as_deref())
     }
 }
 

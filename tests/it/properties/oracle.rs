@@ -76,7 +76,12 @@ fn check_filter(found: &triune::Collection, name: &str, expected: &Collection, q
     assert_eq!(filter.is_empty(), filters::constant(&json) == Some(true), "{about}");
     for d in &expected.documents {
         let metadata = d.metadata.as_ref().and_then(|m| m.value.as_object().cloned()).unwrap_or_default();
-        assert_eq!(filter.matches(&metadata, &d.text), matching.contains(&d.id.as_str()), "{about}: {metadata:?} {:?}", d.id);
+        assert_eq!(
+            filter.matches(&metadata, &d.text, d.source.as_deref()),
+            matching.contains(&d.id.as_str()),
+            "{about}: {metadata:?} {:?}",
+            d.id
+        );
     }
     assert_eq!(found.count_where(&filter).unwrap(), matching.len() as u64, "{about}: count, {matching:?} match");
     let scanned: Vec<String> = found.scan().filtered(&filter).unwrap().map(|item| item.unwrap().1.id.into()).collect();

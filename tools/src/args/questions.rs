@@ -1,6 +1,6 @@
 //! What `search` and `eval` take.
 
-use super::{Leg, ModeName, RerankName, ScorerName, Target};
+use super::{Leg, ModeName, RerankName, ScorerName, Target, Which};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -25,9 +25,8 @@ pub(crate) struct SearchArgs {
     /// What makes the query vector that is not given: static (part of this program), cmd:PROGRAM, or none. Default: static, if the collection names it
     #[arg(long, value_name = "E")]
     pub(crate) embedder: Option<String>,
-    /// Only documents whose metadata match: {"year":{"$gte":2020}}
-    #[arg(long, value_name = "JSON")]
-    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: Which,
     /// How many hits. Their ranks are counted from 1 for people, and from 0 in JSON
     #[arg(short, alias = "limit", value_name = "N", default_value_t = 10)]
     pub(crate) k: usize,

@@ -4,7 +4,7 @@ mod source;
 
 use super::progress::Stages;
 use crate::args::BuildArgs;
-use crate::embedder::{self, Wanted};
+use crate::embedder::{self, STOP, Wanted};
 use crate::output::{Counted, Failure, Out, Outcome, note, report};
 use source::Source;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,6 +165,7 @@ impl Shared {
     /// Lets the builder know.
     fn request(&self) {
         self.requested.store(true, Ordering::SeqCst);
+        STOP.cancel();
         if let Some(flag) = &*self.flag.lock().unwrap_or_else(PoisonError::into_inner) {
             flag.store(true, Ordering::SeqCst);
         }

@@ -4,7 +4,7 @@ use crate::args::CountArgs;
 use crate::output::{Out, Outcome};
 
 pub(crate) fn run(args: &CountArgs, out: &mut Out) -> Outcome<()> {
-    let filter = super::filter(args.filter.as_ref())?;
+    let filter = super::which(&args.which)?;
     let database = super::open_for_reading(&args.target.database)?;
     let collection = super::collection(&database.snapshot(), &args.target)?;
     let count = filter.as_ref().map_or_else(|| Ok(collection.count()), |f| collection.count_where(f))?;

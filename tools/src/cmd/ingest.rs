@@ -222,7 +222,10 @@ impl Ingest<'_> {
         };
         match self.documents(source, &origin, kind, &hash, chunks) {
             Ok(documents) => batch.replace_source(&self.args.target.collection, source, documents),
-            Err(refused) => return refusal_of_this_file(refused),
+            Err(refused) => {
+                self.interrupt.check()?;
+                return refusal_of_this_file(refused);
+            }
         };
         let database = self.database;
         let committed = self.interrupt.commit(1, || database.commit_with(batch, Durability::Sync).map(|_| ()).map_err(Failure::from));

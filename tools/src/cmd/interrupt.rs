@@ -3,6 +3,7 @@
 //! The loop asks [`Interrupt::commit`] before each commit. Should it be blocked in a read (of a pipe that stays silent) it can't ask, so the
 //! handler's own thread ends the process; it waits for a commit or a close that runs, and what is committed needs no goodbye.
 
+use crate::embedder::STOP;
 use crate::output::{Counted, Failure, Outcome, report};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +35,7 @@ impl Interrupt {
         let (shared, input) = (interrupt.shared.clone(), interrupt.input.clone());
         let handler = move || {
             shared.requested.store(true, Ordering::SeqCst);
+            STOP.cancel();
             std::thread::sleep(PATIENCE);
             let closed = shared.closed.lock().unwrap_or_else(PoisonError::into_inner);
             if !*closed {

@@ -154,7 +154,7 @@ impl Loader<'_> {
         }
         let mut documents = std::mem::take(&mut self.batch);
         let lines = documents.len() as u64;
-        self.embed(&mut documents).map_err(|f| self.at_batch(f))?;
+        self.embed(&mut documents).map_err(|f| self.interrupt.check().err().unwrap_or_else(|| self.at_batch(f)))?;
         let mut batch = WriteBatch::new();
         // One put a line: a later line of the same id replaces an earlier one, also inside a batch.
         for document in documents {

@@ -35,7 +35,7 @@ mod stats;
 mod upgrade;
 mod why_not;
 
-use crate::args::{Command, Target};
+use crate::args::{Command, Target, Which};
 use crate::output::{Failure, Out, Outcome, note, quoted};
 use std::path::Path;
 use std::sync::Arc;
@@ -197,6 +197,12 @@ fn names(collections: &[String]) -> String {
         [one] => format!("is one collection, {one}"),
         many => format!("are the collections {}", many.join(", ")),
     }
+}
+
+/// Reads `--filter` and `--source`.
+fn which(which: &Which) -> Outcome<Option<Filter>> {
+    let sources = (!which.sources.is_empty()).then(|| Filter::of_sources(which.sources.iter().map(String::as_str)));
+    Ok([filter(which.filter.as_ref())?, sources].into_iter().flatten().reduce(Filter::and))
 }
 
 /// Reads `--filter`.

@@ -8,7 +8,7 @@ use crate::output::{Out, Outcome, excerpt};
 const EXCERPT_CHARS: usize = 100;
 
 pub(crate) fn run(args: &ScanArgs, out: &mut Out) -> Outcome<()> {
-    let filter = super::filter(args.filter.as_ref())?;
+    let filter = super::which(&args.which)?;
     let database = super::open_for_reading(&args.target.database)?;
     let snapshot = database.snapshot();
     let collection = super::collection(&snapshot, &args.target)?;

@@ -122,7 +122,7 @@ impl Question {
             k: args.k,
             scorer: args.scorer,
             effort: effort(args),
-            filter: super::filter(args.filter.as_ref())?,
+            filter: super::which(&args.which)?,
             hops: args.hops.unwrap_or(2),
             rerank: args.rerank,
             legs: if args.legs.is_empty() { vec![Leg::Vector, Leg::Text] } else { args.legs.clone() },

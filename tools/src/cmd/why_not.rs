@@ -50,7 +50,7 @@ fn judge(collection: &Collection, search: &Search, id: &str) -> Outcome<Verdict>
     };
     if let Some(filter) = &search.filter {
         let metadata = document.metadata.as_ref().map(triune::Metadata::to_object).unwrap_or_default();
-        if !filter.matches(&metadata, &document.text) {
+        if !filter.matches(&metadata, &document.text, document.source.as_deref()) {
             let (admitted, all) = (collection.count_where(filter)?, collection.count());
             let why = format!("the filter excludes it; it admits {admitted} of {}", Counted(all, "document"));
             return Ok(Verdict { step: "filter", why, ..Verdict::default() });

@@ -233,3 +233,51 @@ fn what_was_ingested_is_built_anew_with_another_schema() {
     assert_eq!(schema(&named)["leg_weights"], schema(&db)["leg_weights"]);
     assert_eq!(first(&named), first(&db));
 }
+
+/// A program that says which process it is, gives the first answer, and then works for an hour.
+#[cfg(all(unix, feature = "command"))]
+fn slow(db: &Db) -> (String, std::path::PathBuf) {
+    let pid = db.directory.path().join("pid");
+    let program = format!(
+        r#"import json,os,sys,time
+print(json.dumps({{"fingerprint":"slow-v1","dimension":3}}),flush=True)
+for n,line in enumerate(sys.stdin):
+    if n:
+        open({pid:?},"w").write(str(os.getpid())+"\n")
+        time.sleep(3600)
+    print(json.dumps({{"vectors":[[1,2,3] for t in json.loads(line)["texts"]]}}),flush=True)
+"#
+    );
+    (format!("cmd:python3 {}", db.file("slow.py", program)), pid)
+}
+
+#[cfg(all(unix, feature = "command"))]
+#[test]
+fn ctrl_c_ends_the_program_that_makes_vectors_too() {
+    use std::process::Command;
+    let kill = |signal: &str, pid: &str| Command::new("kill").args([signal, pid]).output().expect("kill runs").status.success();
+    let lines: String = (0..600).map(|i| format!("{{\"id\":\"{i}\",\"text\":\"a\"}}\n")).collect();
+    for command in ["ingest", "load", "build"] {
+        let db = Db::absent();
+        let (embedder, pid) = slow(&db);
+        let (root, input) = (folder(&db), db.file("lines.jsonl", &lines));
+        if command == "load" {
+            db.run("create", &["--embedder", &embedder]).ok();
+        }
+        let from: &[&str] = if command == "ingest" { &[&root] } else { &["--input", &input] };
+        let child = db.command(command, &[from, &["--embedder", &embedder]].concat()).spawn().expect("the binary starts");
+        let started = || std::fs::read_to_string(&pid).ok().filter(|s| s.ends_with('\n'));
+        let program = loop {
+            match started() {
+                Some(pid) => break pid.trim().to_string(),
+                None => std::thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        };
+        assert!(kill("-0", &program) && kill("-INT", &child.id().to_string()));
+        let output = child.wait_with_output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{command}: {stderr}");
+        assert!(stderr.contains("stopped by Ctrl-C"), "{command}: {stderr}");
+        assert!(!kill("-0", &program), "{command}: the program still runs");
+    }
+}

@@ -96,7 +96,12 @@ impl Source {
             return Ok(());
         }
         let texts: Vec<&str> = documents.iter().map(|d| d.text.as_str()).collect();
-        let vectors = embedder::of_documents(&**embedder, &texts)?;
+        let vectors = embedder::of_documents(&**embedder, &texts).map_err(|failure| match failure {
+            Failure::Refused { code: ErrorCode::Interrupted, message } => {
+                Failure::Refused { code: ErrorCode::Interrupted, message: format!("{message}; no database was made") }
+            }
+            other => other,
+        })?;
         documents.iter_mut().zip(vectors).for_each(|(document, vector)| document.vector = vector);
         Ok(())
     }
