@@ -38,7 +38,7 @@ pub(super) fn nearest(request: &Request<'_>, source: &SourceRequest, store: &dyn
     let vector = request.vector_for(&source.id, &question)?;
     request.call.check()?;
     let k = candidates(request.top_k(source));
-    let found = store.dense(&source.id, &vector, k, source.config.score_threshold)?;
+    let found = store.dense(&request.call, &source.id, &vector, k, source.config.score_threshold)?;
     let kind = store.dense_kind();
     let ranked = found.into_iter().enumerate().map(|(rank, candidate)| ranked(rank, candidate, VECTOR, kind)).collect();
     Ok(SourceAnswer { ranked, ..SourceAnswer::default() })

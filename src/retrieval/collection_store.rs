@@ -7,6 +7,7 @@ use crate::document::StoredDocument;
 use crate::engine::scope::{NamedSubgraph, SourceView};
 use crate::engine::{Collection, Snapshot};
 use crate::error::Result;
+use crate::models::Call;
 use crate::options::{Effort, LegWeights, Scorer};
 use crate::ranking::Scored;
 use parking_lot::Mutex;
@@ -119,7 +120,8 @@ impl Store for CollectionStore {
         ScoreKind::of_metric(self.collection.schema().metric)
     }
 
-    fn dense(&self, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
+    fn dense(&self, call: &Call<'_>, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
+        call.check()?;
         let mut hits = self.view(source)?.nearest(vector, k, self.effort)?;
         if is_near_to_nothing(self.collection.schema().metric, vector) {
             return Ok(Vec::new());
@@ -130,17 +132,18 @@ impl Store for CollectionStore {
         self.candidates(&hits)
     }
 
-    fn keyword(&self, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
+    fn keyword(&self, call: &Call<'_>, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
+        call.check()?;
         let hits = self.view(source)?.best_texts(query, self.scorer, k)?;
         self.candidates(&hits)
     }
 
-    fn documents(&self, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>> {
+    fn documents(&self, _: &Call<'_>, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>> {
         let view = self.view(source)?;
         ids.iter().map(|id| Ok(view.get(id)?.map(body))).collect()
     }
 
-    fn bodies(&self, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
+    fn bodies(&self, _: &Call<'_>, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
         let view = self.view(source)?;
         let document = |(id, place): &(&str, Option<u64>)| match place {
             Some(place) => view.get_at(id, (place >> 32) as usize, *place as u32),
@@ -149,35 +152,40 @@ impl Store for CollectionStore {
         wanted.iter().map(|wanted| Ok(document(wanted)?.map(body))).collect()
     }
 
-    fn count(&self, source: &str) -> Result<Option<u64>> {
+    fn count(&self, _: &Call<'_>, source: &str) -> Result<Option<u64>> {
         Ok(Some(self.view(source)?.count()))
     }
 
-    fn entity_counts(&self, sources: &[&str]) -> Result<Vec<u64>> {
+    fn entity_counts(&self, call: &Call<'_>, sources: &[&str]) -> Result<Vec<u64>> {
+        call.check()?;
         sources.iter().map(|source| self.view(source)?.entities()).collect()
     }
 
-    fn have_graphs(&self, sources: &[&str]) -> Result<Vec<bool>> {
+    fn have_graphs(&self, call: &Call<'_>, sources: &[&str]) -> Result<Vec<bool>> {
+        call.check()?;
         sources.iter().map(|source| Ok(self.view(source)?.mentions_entities()? && self.is_covered(source)?)).collect()
     }
 
-    fn has_entity_vectors(&self, _: &str) -> Result<bool> {
+    fn has_entity_vectors(&self, _: &Call<'_>, _: &str) -> Result<bool> {
         Ok(self.snapshot.entity_vectors(self.collection.name())?.is_some_and(|vectors| vectors.count() > 0))
     }
 
-    fn nearest_entities(&self, source: &str, vector: &[f32], k: usize) -> Result<Vec<Seed>> {
+    fn nearest_entities(&self, call: &Call<'_>, source: &str, vector: &[f32], k: usize) -> Result<Vec<Seed>> {
+        call.check()?;
         let Some(vectors) = self.snapshot.entity_vectors(self.collection.name())? else { return Ok(Vec::new()) };
         let found = self.view(source)?.nearest_entities(&vectors, vector, k)?;
         // Of a number and what is none, `max` takes the number.
         Ok(found.into_iter().map(|entity| Seed { name: entity.key.into(), weight: entity.similarity.max(0.0) }).collect())
     }
 
-    fn entities_in(&self, source: &str, question: &str) -> Result<Vec<Seed>> {
+    fn entities_in(&self, call: &Call<'_>, source: &str, question: &str) -> Result<Vec<Seed>> {
+        call.check()?;
         let seeds = self.view(source)?.seeds(question)?;
         Ok(seeds.into_iter().map(|(name, weight)| Seed { name: name.into(), weight }).collect())
     }
 
-    fn entity_graph(&self, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
+    fn entity_graph(&self, call: &Call<'_>, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
+        call.check()?;
         let seeds: Vec<(&str, f64)> = seeds.iter().map(|seed| (seed.name.as_str(), seed.weight)).collect();
         let NamedSubgraph { graph, ids } = self.view(source)?.subgraph(&seeds)?;
         let node = |(key, documents): (Box<str>, u64)| EntityNode { name: key.into(), documents };
@@ -192,7 +200,7 @@ impl Store for CollectionStore {
         self.collection.schema().embedder.as_deref()
     }
 
-    fn entity_embedder(&self, _: &str) -> Result<Option<String>> {
+    fn entity_embedder(&self, _: &Call<'_>, _: &str) -> Result<Option<String>> {
         let vectors = self.snapshot.entity_vectors(self.collection.name())?;
         Ok(vectors.and_then(|vectors| vectors.embedder().map(String::from)))
     }
@@ -202,7 +210,7 @@ impl Store for CollectionStore {
         (LegWeights::factor(weights.vector), LegWeights::factor(weights.text))
     }
 
-    fn config(&self, source: &str) -> Result<Option<SourceConfig>> {
+    fn config(&self, _: &Call<'_>, source: &str) -> Result<Option<SourceConfig>> {
         self.snapshot.source_config(self.collection.name(), source)
     }
 }

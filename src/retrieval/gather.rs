@@ -5,6 +5,7 @@ use super::passage::{Passage, Provenance, ScoreKind};
 use super::request::{Request, RetrievalError, Retrieved, SourceRequest};
 use super::store::{Body, Store};
 use crate::error::{Error, Result};
+use crate::models::Call;
 use crate::workers::side_by_side;
 
 /// Sources that are asked at once.
@@ -61,7 +62,7 @@ pub(crate) fn ask_all(
         request.call.check()?;
         let store = request.store(&sources[i].id)?.as_ref();
         let mut answer = ask(sources[i], store)?;
-        load(store, &sources[i].id, &mut answer.ranked, request.top_k(sources[i]))?;
+        load(&request.call, store, &sources[i].id, &mut answer.ranked, request.top_k(sources[i]))?;
         Ok(answer)
     });
     for (source, answer) in sources.into_iter().zip(answers) {
@@ -85,7 +86,7 @@ pub(crate) fn take(
         out.errors.append(&mut answer.errors);
         if answer.ranked.is_empty() && answer.errors.is_empty() {
             let store = request.store(&source.id)?;
-            if store.count(&source.id)? == Some(0) {
+            if store.count(&request.call, &source.id)? == Some(0) {
                 out.notes.push(format!("source {:?} holds no document", source.id));
             }
         }
@@ -99,7 +100,7 @@ pub(crate) fn take(
                 break;
             }
             let fetched = next.len();
-            load(request.store(&source.id)?.as_ref(), &source.id, &mut next, fetched)?;
+            load(&request.call, request.store(&source.id)?.as_ref(), &source.id, &mut next, fetched)?;
             for passage in next.into_iter().filter_map(|ranked| passage(&source.id, ranked)) {
                 if !counted || ledger.accept(&passage) {
                     taken += 1;
@@ -115,21 +116,21 @@ pub(crate) fn take(
 }
 
 /// Reads the bodies of the first `count` that came without.
-fn load(store: &dyn Store, source: &str, ranked: &mut [Ranked], count: usize) -> Result<()> {
+fn load(call: &Call<'_>, store: &dyn Store, source: &str, ranked: &mut [Ranked], count: usize) -> Result<()> {
     let first = ranked.len().min(count);
     let missing: Vec<usize> = (0..first).filter(|i| ranked[*i].body.is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let wanted: Vec<(&str, Option<u64>)> = missing.iter().map(|i| (ranked[*i].id.as_str(), ranked[*i].place)).collect();
-    let bodies = bodies(store, source, &wanted)?;
+    let bodies = bodies(call, store, source, &wanted)?;
     missing.into_iter().zip(bodies).for_each(|(i, body)| ranked[i].body = body);
     Ok(())
 }
 
 /// The documents of these ids, one for each: of a store that gives another number nobody can tell which it means.
-pub(crate) fn bodies(store: &dyn Store, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
-    let bodies = store.bodies(source, wanted)?;
+pub(crate) fn bodies(call: &Call<'_>, store: &dyn Store, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
+    let bodies = store.bodies(call, source, wanted)?;
     if bodies.len() != wanted.len() {
         let (given, asked) = (bodies.len(), wanted.len());
         return Err(Error::InvalidArgument(format!(

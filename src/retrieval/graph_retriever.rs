@@ -139,7 +139,7 @@ fn have_graphs(request: &Request<'_>, sources: &[&SourceRequest], retrieved: &mu
     let mut have = vec![false; sources.len()];
     for (store, of_store) in by_store {
         let ids: Vec<&str> = of_store.iter().map(|i| sources[*i].id.as_str()).collect();
-        match store.have_graphs(&ids) {
+        match store.have_graphs(&request.call, &ids) {
             Ok(found) if found.len() != ids.len() => {
                 let what =
                     format!("the store says of {} sources whether they have graphs, and {} were asked about", found.len(), ids.len());
@@ -164,12 +164,12 @@ fn walk(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
         return Ok(answer);
     }
     request.call.check()?;
-    let graph = store.entity_graph(&source.id, &seeds)?;
+    let graph = store.entity_graph(&request.call, &source.id, &seeds)?;
     let k = request.top_k(source);
     let best = best(&graph, &seeds, k.saturating_mul(2).max(k.saturating_add(5)));
     request.call.check()?;
     let wanted: Vec<(&str, Option<u64>)> = best.iter().map(|(id, _)| (*id, None)).collect();
-    let bodies = bodies(store, &source.id, &wanted)?;
+    let bodies = bodies(&request.call, store, &source.id, &wanted)?;
     for ((id, score), body) in best.iter().zip(bodies) {
         let Some(body) = body.filter(|body| !body.text.is_empty()) else { continue };
         let finding = Finding { leg: GRAPH, rank: answer.ranked.len(), score: *score };
@@ -182,9 +182,10 @@ fn walk(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
 /// Where the walk of a source starts.
 fn seeds(request: &Request<'_>, source: &SourceRequest, store: &dyn Store, answer: &mut SourceAnswer) -> Result<Vec<Seed>> {
     let question = request.question_for(source);
-    if store.has_entity_vectors(&source.id)? {
-        let nearest =
-            request.entity_vector_for(&source.id, &question).and_then(|vector| store.nearest_entities(&source.id, &vector, SEEDS_MAX));
+    if store.has_entity_vectors(&request.call, &source.id)? {
+        let nearest = request
+            .entity_vector_for(&source.id, &question)
+            .and_then(|vector| store.nearest_entities(&request.call, &source.id, &vector, SEEDS_MAX));
         match nearest {
             Ok(seeds) if !seeds.is_empty() => return Ok(seeds),
             Ok(_) => {}
@@ -194,7 +195,7 @@ fn seeds(request: &Request<'_>, source: &SourceRequest, store: &dyn Store, answe
             }
         }
     }
-    store.entities_in(&source.id, &question)
+    store.entities_in(&request.call, &source.id, &question)
 }
 
 /// The best documents of a graph, best first, at most `most` and at least one of those there are.

@@ -42,10 +42,10 @@ fn both(request: &Request<'_>, source: &SourceRequest, store: &dyn Store) -> Res
     let k = candidates(request.top_k(source));
     let by_vector = request.vector_for(&source.id, &question).and_then(|vector| {
         request.call.check()?;
-        store.dense(&source.id, &vector, k, None)
+        store.dense(&request.call, &source.id, &vector, k, None)
     });
     // A request that is of no use any more is not asked for its other half; what the first one found is given.
-    let by_text = request.call.check().map_err(Error::from).and_then(|()| store.keyword(&source.id, &question, k));
+    let by_text = request.call.check().map_err(Error::from).and_then(|()| store.keyword(&request.call, &source.id, &question, k));
     let mut answer = SourceAnswer::default();
     let (by_vector, by_text) = match (by_vector, by_text) {
         (Ok(by_vector), Ok(by_text)) => (by_vector, by_text),

@@ -172,7 +172,7 @@ impl<'a> Request<'a> {
     /// As [`Request::vector_of`], and `EmbedderMismatch` when the entities' vectors are of another model.
     pub fn entity_vector_for(&self, source: &str, question: &str) -> Result<Arc<[f32]>> {
         if let Some(embedder) = &self.models.embedder {
-            let made_by = self.store(source)?.entity_embedder(source)?;
+            let made_by = self.store(source)?.entity_embedder(&self.call, source)?;
             refuse_other_embedder(
                 &format!("the entities of source {source:?}"),
                 made_by.as_deref(),

@@ -5,6 +5,7 @@ use super::config::SourceConfig;
 use super::passage::ScoreKind;
 use crate::document::Metadata;
 use crate::error::Result;
+use crate::models::Call;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -62,9 +63,12 @@ pub struct EntityNode {
 
 /// Where sources are kept. Each call names the source; a store may keep one or many.
 ///
-/// Synchronous, object-safe and shared by threads. An error is never an empty answer: retrievers fall back on both, and report the first.
+/// Synchronous, object-safe and shared by threads. An error is never an empty answer: retrievers fall back on both, and report the first. With each
+/// question comes the [`Call`] that it serves: a store that waits for something else ends with that call's deadline or cancellation
+/// ([`Call::check`]), and may hand its request id on.
 ///
 /// ```
+/// use triune::models::Call;
 /// use triune::retrieval::{Body, Candidate, ScoreKind, Store};
 ///
 /// /// One page that answers everything.
@@ -74,11 +78,11 @@ pub struct EntityNode {
 ///     fn dense_kind(&self) -> ScoreKind {
 ///         ScoreKind::External
 ///     }
-///     fn dense(&self, _: &str, _: &[f32], k: usize, _: Option<f64>) -> triune::Result<Vec<Candidate>> {
+///     fn dense(&self, _: &Call<'_>, _: &str, _: &[f32], k: usize, _: Option<f64>) -> triune::Result<Vec<Candidate>> {
 ///         let body = Some(Body { text: self.0.clone(), metadata: None });
 ///         Ok(vec![Candidate { id: "page".into(), body, ..Candidate::default() }].into_iter().take(k).collect())
 ///     }
-///     fn documents(&self, _: &str, ids: &[&str]) -> triune::Result<Vec<Option<Body>>> {
+///     fn documents(&self, _: &Call<'_>, _: &str, ids: &[&str]) -> triune::Result<Vec<Option<Body>>> {
 ///         Ok(ids.iter().map(|id| (*id == "page").then(|| Body { text: self.0.clone(), metadata: None })).collect())
 ///     }
 /// }
@@ -92,14 +96,14 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn dense(&self, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>>;
+    fn dense(&self, call: &Call<'_>, source: &str, vector: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>>;
 
     /// The `k` documents of the source whose texts fit the words best, best first. A store that cannot search so finds nothing.
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn keyword(&self, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
-        let _ = (source, query, k);
+    fn keyword(&self, call: &Call<'_>, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
+        let _ = (call, source, query, k);
         Ok(Vec::new())
     }
 
@@ -107,24 +111,24 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn documents(&self, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>>;
+    fn documents(&self, call: &Call<'_>, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>>;
 
     /// The documents of candidates: ids with the places that this store gave them, in their order. As [`Store::documents`] of the ids, unless the
     /// store has a shorter way to a place; whether the document there is the one is for it to see.
     ///
     /// # Errors
     /// As [`Store::documents`].
-    fn bodies(&self, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
+    fn bodies(&self, call: &Call<'_>, source: &str, wanted: &[(&str, Option<u64>)]) -> Result<Vec<Option<Body>>> {
         let ids: Vec<&str> = wanted.iter().map(|(id, _)| *id).collect();
-        self.documents(source, &ids)
+        self.documents(call, source, &ids)
     }
 
     /// How many documents the source has; `None` where the store does not know. What has none is told from what does not answer a question.
     ///
     /// # Errors
     /// Whatever kept the store from counting.
-    fn count(&self, source: &str) -> Result<Option<u64>> {
-        let _ = source;
+    fn count(&self, call: &Call<'_>, source: &str) -> Result<Option<u64>> {
+        let _ = (call, source);
         Ok(None)
     }
 
@@ -132,7 +136,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from counting: that is not the same as having none.
-    fn entity_counts(&self, sources: &[&str]) -> Result<Vec<u64>> {
+    fn entity_counts(&self, call: &Call<'_>, sources: &[&str]) -> Result<Vec<u64>> {
+        let _ = call;
         Ok(vec![0; sources.len()])
     }
 
@@ -140,16 +145,16 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// As [`Store::entity_counts`].
-    fn have_graphs(&self, sources: &[&str]) -> Result<Vec<bool>> {
-        Ok(self.entity_counts(sources)?.into_iter().map(|count| count > 0).collect())
+    fn have_graphs(&self, call: &Call<'_>, sources: &[&str]) -> Result<Vec<bool>> {
+        Ok(self.entity_counts(call, sources)?.into_iter().map(|count| count > 0).collect())
     }
 
     /// The entities of the source that a question names, each weighted by how rare it is.
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn entities_in(&self, source: &str, question: &str) -> Result<Vec<Seed>> {
-        let _ = (source, question);
+    fn entities_in(&self, call: &Call<'_>, source: &str, question: &str) -> Result<Vec<Seed>> {
+        let _ = (call, source, question);
         Ok(Vec::new())
     }
 
@@ -157,8 +162,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn has_entity_vectors(&self, source: &str) -> Result<bool> {
-        let _ = source;
+    fn has_entity_vectors(&self, call: &Call<'_>, source: &str) -> Result<bool> {
+        let _ = (call, source);
         Ok(false)
     }
 
@@ -166,8 +171,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn nearest_entities(&self, source: &str, vector: &[f32], k: usize) -> Result<Vec<Seed>> {
-        let _ = (source, vector, k);
+    fn nearest_entities(&self, call: &Call<'_>, source: &str, vector: &[f32], k: usize) -> Result<Vec<Seed>> {
+        let _ = (call, source, vector, k);
         Ok(Vec::new())
     }
 
@@ -175,8 +180,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn entity_graph(&self, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
-        let _ = (source, seeds);
+    fn entity_graph(&self, call: &Call<'_>, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
+        let _ = (call, source, seeds);
         Ok(EntityGraph::default())
     }
 
@@ -191,7 +196,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn entity_embedder(&self, source: &str) -> Result<Option<String>> {
+    fn entity_embedder(&self, call: &Call<'_>, source: &str) -> Result<Option<String>> {
+        let _ = call;
         Ok(self.embedder(source).map(String::from))
     }
 
@@ -205,8 +211,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept the store from answering.
-    fn config(&self, source: &str) -> Result<Option<SourceConfig>> {
-        let _ = source;
+    fn config(&self, call: &Call<'_>, source: &str) -> Result<Option<SourceConfig>> {
+        let _ = (call, source);
         Ok(None)
     }
 }

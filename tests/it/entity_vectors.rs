@@ -276,9 +276,9 @@ fn a_source_is_seeded_by_the_entities_of_its_own_documents_weighted_by_cosine_fr
     batch.put_entity_vectors("notes", vectors(&[("Marie Curie", [1.0, 0.0]), ("Radium", [-1.0, 0.1])]));
     db.commit(batch).unwrap();
     let store = CollectionStore::new(&db.snapshot(), "notes").unwrap();
-    assert!(store.has_entity_vectors("a.md").unwrap());
+    assert!(store.has_entity_vectors(&Call::default(), "a.md").unwrap());
     let seeds = |source: &str, k| -> Vec<(String, f64)> {
-        store.nearest_entities(source, &[1.0, 0.0], k).unwrap().into_iter().map(|seed| (seed.name, seed.weight)).collect()
+        store.nearest_entities(&Call::default(), source, &[1.0, 0.0], k).unwrap().into_iter().map(|seed| (seed.name, seed.weight)).collect()
     };
     assert_eq!(seeds("a.md", 10), [("marie curie".to_string(), 1.0), ("radium".to_string(), 0.0)]);
     assert_eq!(seeds("b.md", 10), [("bees".to_string(), 0.0)]);

@@ -347,7 +347,7 @@ fn a_graph_that_does_not_cover_its_source_yet_is_none_to_a_retriever() {
     let (_disk, db) = filled();
     let config = GraphConfig { max_chunks: Some(1), ..GraphConfig::default() };
     patterns().configured(config).unwrap().run(&db, "notes", Some("a.md"), &Call::default()).unwrap();
-    let have = || CollectionStore::new(&db.snapshot(), "notes").unwrap().have_graphs(&["a.md", "b.md"]).unwrap();
+    let have = || CollectionStore::new(&db.snapshot(), "notes").unwrap().have_graphs(&Call::default(), &["a.md", "b.md"]).unwrap();
     assert_eq!(have(), [false, false]);
     patterns().run(&db, "notes", Some("a.md"), &Call::default()).unwrap();
     assert_eq!(have(), [true, false]);

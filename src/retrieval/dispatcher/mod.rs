@@ -268,7 +268,7 @@ impl Dispatcher {
                 let named = RetrievalConfig { retriever: CLASSIC.into(), ..config.clone() };
                 named.validate().map(|()| Some(config.clone()))
             }
-            (None, Some(store)) => store.config(&entry.id).map(|stored| stored.map(|config| config.retrieval)),
+            (None, Some(store)) => store.config(&question.call, &entry.id).map(|stored| stored.map(|config| config.retrieval)),
             (None, None) => Ok(None),
         };
         let mut entries = Vec::with_capacity(question.sources.len());

@@ -1,8 +1,9 @@
 //! A collection as a store: one source of it is searched exactly as a filter would have it, whatever parts its documents lie in.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use triune::io::SimDirectory;
-use triune::models::{Call, Embedder, TextRole};
+use triune::models::{Call, Cancellation, Embedder, TextRole};
 use triune::retrieval::{CollectionStore, Dispatcher, Models, Question, RetrievalConfig, ScoreKind, Seed, SourceEntry, Store, Stores};
 use triune::{Database, Document, Effort, Entity, ErrorCode, Filter, LegWeights, Metadata, Metric, Options, Relation, Schema, Scorer};
 
@@ -45,19 +46,23 @@ fn a_source_is_searched_as_a_filter_would_have_it_by_vectors_and_by_texts() {
             for (k, vector) in [(1, [1.0, 0.0, 0.0]), (10, [0.2, -0.9, 3.0]), (500, [0.0, 0.0, 1.0])] {
                 let expected: Vec<_> = main.nearest_with(&vector, Some(&filter), k, Effort::Exact).unwrap();
                 let expected: Vec<_> = expected.iter().map(|hit| (main.id_of(hit).unwrap(), Some(hit.score))).collect();
-                let found = store.dense(source, &vector, k, None).unwrap();
+                let found = store.dense(&Call::default(), source, &vector, k, None).unwrap();
                 assert_eq!(found.into_iter().map(|c| (c.id, c.score)).collect::<Vec<_>>(), expected);
             }
             for query in ["alpha", "beta gamma gamma", "nowhere", ""] {
                 let expected = main.best_texts(query, None, Some(&filter), 50).unwrap();
                 let expected: Vec<_> = expected.iter().map(|hit| (main.id_of(hit).unwrap(), Some(hit.score))).collect();
-                let found = store.keyword(source, query, 50).unwrap();
+                let found = store.keyword(&Call::default(), source, query, 50).unwrap();
                 assert_eq!(found.into_iter().map(|c| (c.id, c.score)).collect::<Vec<_>>(), expected, "{query}");
             }
         }
-        assert_eq!(store.dense("x", &[0.0; 3], 10, None).unwrap().is_empty(), metric == Metric::Cosine, "zero has no direction");
-        assert!(store.dense("nowhere", &[1.0, 0.0, 0.0], 10, None).unwrap().is_empty());
-        assert!(store.keyword("nowhere", "alpha", 10).unwrap().is_empty());
+        assert_eq!(
+            store.dense(&Call::default(), "x", &[0.0; 3], 10, None).unwrap().is_empty(),
+            metric == Metric::Cosine,
+            "zero has no direction"
+        );
+        assert!(store.dense(&Call::default(), "nowhere", &[1.0, 0.0, 0.0], 10, None).unwrap().is_empty());
+        assert!(store.keyword(&Call::default(), "nowhere", "alpha", 10).unwrap().is_empty());
     }
 }
 
@@ -67,10 +72,10 @@ fn the_whole_collection_is_one_source_whatever_it_is_called() {
     let main = snapshot.collection("main").unwrap();
     let whole = CollectionStore::whole(&snapshot, "main").unwrap();
     let hits = main.nearest(&[1.0, 0.2, 0.5], None, 20).unwrap();
-    let found = whole.dense("anything", &[1.0, 0.2, 0.5], 20, None).unwrap();
+    let found = whole.dense(&Call::default(), "anything", &[1.0, 0.2, 0.5], 20, None).unwrap();
     assert_eq!(found.iter().map(|c| c.score.unwrap()).collect::<Vec<_>>(), hits.iter().map(|h| h.score).collect::<Vec<_>>());
     assert_eq!(
-        whole.documents("anything", &["d1", "d2", "d11"]).unwrap().iter().map(Option::is_some).collect::<Vec<_>>(),
+        whole.documents(&Call::default(), "anything", &["d1", "d2", "d11"]).unwrap().iter().map(Option::is_some).collect::<Vec<_>>(),
         [true, true, false]
     );
     assert_eq!(CollectionStore::new(&snapshot, "other").map(drop).unwrap_err().code(), ErrorCode::NotFound);
@@ -83,7 +88,7 @@ fn a_source_that_holds_no_document_is_told_from_one_that_does_not_answer() {
     // Farther from every question than the source asks for.
     db.put("main", vec![Document::new("a").text("some words").vector([-1.0, -1.0]).source("x")]).unwrap();
     let store = Arc::new(CollectionStore::new(&db.snapshot(), "main").unwrap());
-    assert_eq!((store.count("x").unwrap(), store.count("nowhere").unwrap()), (Some(1), Some(0)));
+    assert_eq!((store.count(&Call::default(), "x").unwrap(), store.count(&Call::default(), "nowhere").unwrap()), (Some(1), Some(0)));
     let models = Models { embedder: Some(Arc::new(super::Lengths::default())), ..Models::default() };
     let config = RetrievalConfig { score_threshold: Some(0.9), ..RetrievalConfig::default() };
     let entries = ["x", "nowhere"].map(|id| SourceEntry::with(id, config.clone()));
@@ -95,25 +100,25 @@ fn a_source_that_holds_no_document_is_told_from_one_that_does_not_answer() {
 #[test]
 fn a_document_is_read_where_it_was_found_and_a_place_that_does_not_hold_it_is_as_good_as_none() {
     let store = CollectionStore::new(&database(Metric::Cosine).snapshot(), "main").unwrap();
-    let found = store.keyword("x", "alpha", 50).unwrap();
+    let found = store.keyword(&Call::default(), "x", "alpha", 50).unwrap();
     let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
-    let expected = store.documents("x", &ids).unwrap();
+    let expected = store.documents(&Call::default(), "x", &ids).unwrap();
     assert!(expected.len() > 10 && expected.iter().all(Option::is_some));
     let placed: Vec<(&str, Option<u64>)> = found.iter().map(|c| (c.id.as_str(), c.place)).collect();
     assert!(placed.iter().all(|(_, place)| place.is_some()));
-    assert_eq!(store.bodies("x", &placed).unwrap(), expected);
+    assert_eq!(store.bodies(&Call::default(), "x", &placed).unwrap(), expected);
     for wrong in [Some(0), Some(u64::MAX), Some(7 << 32), Some(1), placed[1].1, None] {
         let wrong: Vec<(&str, Option<u64>)> = ids.iter().map(|id| (*id, wrong)).collect();
-        assert_eq!(store.bodies("x", &wrong).unwrap(), expected, "{wrong:?}");
+        assert_eq!(store.bodies(&Call::default(), "x", &wrong).unwrap(), expected, "{wrong:?}");
     }
-    assert_eq!(store.bodies("y", &placed).unwrap(), vec![None; placed.len()], "they are of another source");
+    assert_eq!(store.bodies(&Call::default(), "y", &placed).unwrap(), vec![None; placed.len()], "they are of another source");
 }
 
 #[test]
 fn a_source_gives_its_own_documents_only() {
     let snapshot = database(Metric::Cosine).snapshot();
     let store = CollectionStore::new(&snapshot, "main").unwrap();
-    let found = store.documents("y", &["d4", "d3", "d1", "d22", "none"]).unwrap();
+    let found = store.documents(&Call::default(), "y", &["d4", "d3", "d1", "d22", "none"]).unwrap();
     let texts: Vec<_> = found.into_iter().map(|body| body.map(|b| b.text)).collect();
     assert_eq!(texts, [Some("Google Cloud beta alpha".to_string()), None, Some("beta alpha alpha".into()), None, None]);
 }
@@ -122,9 +127,9 @@ fn a_source_gives_its_own_documents_only() {
 fn a_threshold_keeps_scores_of_at_least_that() {
     let snapshot = database(Metric::Cosine).snapshot();
     let store = CollectionStore::new(&snapshot, "main").unwrap();
-    let all = store.dense("x", &[1.0, 0.0, 1.0], 500, None).unwrap();
+    let all = store.dense(&Call::default(), "x", &[1.0, 0.0, 1.0], 500, None).unwrap();
     let threshold = all[all.len() / 2].score.unwrap();
-    let above = store.dense("x", &[1.0, 0.0, 1.0], 500, Some(threshold)).unwrap();
+    let above = store.dense(&Call::default(), "x", &[1.0, 0.0, 1.0], 500, Some(threshold)).unwrap();
     assert!(above.len() < all.len() && above.last().unwrap().score == Some(threshold));
     assert_eq!(above[..], all[..above.len()]);
 }
@@ -142,7 +147,10 @@ fn another_scorer_can_be_asked_for() {
     let snapshot = database(Metric::Cosine).snapshot();
     let (lucene, okapi) = (CollectionStore::new(&snapshot, "main").unwrap(), CollectionStore::new(&snapshot, "main").unwrap());
     let okapi = okapi.scorer(Scorer::Okapi);
-    assert_ne!(lucene.keyword("x", "gamma", 1).unwrap()[0].score, okapi.keyword("x", "gamma", 1).unwrap()[0].score);
+    assert_ne!(
+        lucene.keyword(&Call::default(), "x", "gamma", 1).unwrap()[0].score,
+        okapi.keyword(&Call::default(), "x", "gamma", 1).unwrap()[0].score
+    );
 }
 
 /// Sources `g` and `h` mention and relate entities, `i` none.
@@ -168,23 +176,23 @@ fn graphs() -> Database {
 #[test]
 fn entities_are_counted_source_by_source() {
     let store = CollectionStore::new(&graphs().snapshot(), "main").unwrap();
-    assert_eq!(store.entity_counts(&["g", "h", "i", "none"]).unwrap(), [3, 3, 0, 0]);
-    assert_eq!(store.have_graphs(&["i", "h", "none", "g"]).unwrap(), [false, true, false, true]);
+    assert_eq!(store.entity_counts(&Call::default(), &["g", "h", "i", "none"]).unwrap(), [3, 3, 0, 0]);
+    assert_eq!(store.have_graphs(&Call::default(), &["i", "h", "none", "g"]).unwrap(), [false, true, false, true]);
 }
 
 #[test]
 fn the_graph_of_a_source_is_made_of_its_own_documents_alone() {
     let store = CollectionStore::new(&graphs().snapshot(), "main").unwrap();
-    let seeds = store.entities_in("g", "where did Marie Curie meet Albert Einstein?").unwrap();
+    let seeds = store.entities_in(&Call::default(), "g", "where did Marie Curie meet Albert Einstein?").unwrap();
     assert_eq!(seeds, [Seed { name: "marie curie".into(), weight: 1.0 }], "the other one is not mentioned there");
-    let graph = store.entity_graph("g", &seeds).unwrap();
+    let graph = store.entity_graph(&Call::default(), "g", &seeds).unwrap();
     let names: Vec<_> = graph.nodes.iter().map(|n| (n.name.as_str(), n.documents)).collect();
     assert_eq!(names, [("marie curie", 1), ("paris", 2), ("pierre", 0)], "one step away");
     assert_eq!(graph.edges, [(0, 1, 1.0), (0, 2, 3.0)], "shared documents count one each, parallel relations add up");
     assert_eq!(graph.documents, [("g1".to_string(), vec![0, 1]), ("g2".to_string(), vec![1])]);
-    let other = store.entity_graph("h", &seeds).unwrap();
+    let other = store.entity_graph(&Call::default(), "h", &seeds).unwrap();
     assert_eq!(other.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["albert einstein", "marie curie"]);
-    assert!(store.entity_graph("i", &seeds).unwrap().nodes.is_empty());
+    assert!(store.entity_graph(&Call::default(), "i", &seeds).unwrap().nodes.is_empty());
 }
 
 #[test]
@@ -202,7 +210,7 @@ fn a_large_graph_is_cut_to_its_heaviest_entities_and_edges_in_one_order() {
     db.put("main", vec![document("a", relations), document("b", cross)]).unwrap();
     let store = CollectionStore::new(&db.snapshot(), "main").unwrap();
     let hub = [Seed { name: "HUB".into(), weight: 0.5 }];
-    let graph = store.entity_graph("s", &hub).unwrap();
+    let graph = store.entity_graph(&Call::default(), "s", &hub).unwrap();
     assert_eq!((graph.nodes.len(), graph.edges.len()), (500, 2000));
     assert!(graph.nodes.windows(2).all(|w| w[0].name < w[1].name) && graph.nodes.iter().any(|n| n.name == "n006"));
     assert!(!graph.nodes.iter().any(|n| n.name == "n000"), "the lightest are left out");
@@ -210,7 +218,7 @@ fn a_large_graph_is_cut_to_its_heaviest_entities_and_edges_in_one_order() {
     let of_hub = |e: &&(u32, u32, f64)| e.0 == hub_at || e.1 == hub_at;
     assert_eq!(graph.edges.iter().filter(of_hub).count(), 499, "what joins a seed stays");
     assert_eq!(graph.edges.iter().filter(|e| !of_hub(e) && e.2 == 9.0).count(), 1501, "and the heaviest of the others");
-    assert_eq!(store.entity_graph("s", &hub).unwrap(), graph);
+    assert_eq!(store.entity_graph(&Call::default(), "s", &hub).unwrap(), graph);
 }
 
 #[test]
@@ -257,4 +265,28 @@ fn the_hybrid_retriever_weighs_its_legs_as_the_schema_says() {
     assert_eq!(of(1000, 1000), [("b".into(), 1.0 / 61.0 + 1.0 / 60.0), ("a".into(), 1.0 / 60.0)]);
     assert_eq!(of(1000, 0), [("a".into(), 1.0 / 60.0), ("b".into(), 1.0 / 61.0)]);
     assert_eq!(of(200, 1000), [("b".into(), 1.0 / 61.0 * 0.2 + 1.0 / 60.0), ("a".into(), 1.0 / 60.0 * 0.2)]);
+}
+
+#[test]
+fn a_store_begins_nothing_for_a_call_that_is_over() {
+    let snapshot = database(Metric::Cosine).snapshot();
+    let store = CollectionStore::new(&snapshot, "main").unwrap();
+    let stop = Cancellation::new();
+    stop.cancel();
+    let stopped = Call { cancellation: stop, ..Call::default() };
+    let late = Call { deadline: Instant::now().checked_sub(Duration::from_millis(1)), ..Call::default() };
+    for call in [&stopped, &late] {
+        let refused = [
+            store.dense(call, "x", &[1.0, 0.0, 0.0], 10, None).map(drop),
+            store.keyword(call, "x", "alpha", 10).map(drop),
+            store.entities_in(call, "x", "What is RAG?").map(drop),
+            store.entity_graph(call, "x", &[]).map(drop),
+            store.nearest_entities(call, "x", &[1.0, 0.0, 0.0], 10).map(drop),
+            store.entity_counts(call, &["x"]).map(drop),
+            store.have_graphs(call, &["x"]).map(drop),
+        ];
+        assert!(refused.iter().all(|r| r.as_ref().is_err_and(|e| e.code() == ErrorCode::Model)), "{refused:?}");
+        // What was found until then can still be read.
+        assert!(store.documents(call, "x", &["d3"]).unwrap()[0].is_some());
+    }
 }

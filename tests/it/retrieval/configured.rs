@@ -4,6 +4,7 @@ use serde_json::json;
 use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::maintenance;
+use triune::models::Call;
 use triune::retrieval::{
     CollectionStore, GraphConfig, PreScreenConfig, Registry, Request, RetrievalConfig, Retrieved, Retriever, SourceConfig, Store,
 };
@@ -56,7 +57,7 @@ fn a_configuration_is_committed_with_the_documents_it_is_about() {
         assert_eq!(snapshot.source_config("main", "s").unwrap().as_ref(), Some(&config), "{when}");
         assert_eq!(snapshot.source_config("main", "t").unwrap(), None);
         assert_eq!(snapshot.collections(), ["main", "main:sources"]);
-        assert_eq!(CollectionStore::new(&snapshot, "main").unwrap().config("s").unwrap().as_ref(), Some(&config));
+        assert_eq!(CollectionStore::new(&snapshot, "main").unwrap().config(&Call::default(), "s").unwrap().as_ref(), Some(&config));
         assert_eq!(snapshot.collection("main").unwrap().count(), 1);
     };
     check(&db, "at once");

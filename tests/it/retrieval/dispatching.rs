@@ -52,7 +52,7 @@ impl Retriever for Everything {
         for source in request.asked() {
             let question = request.question_for(source);
             let vector = request.vector_of(&question).unwrap();
-            for found in request.store(&source.id).unwrap().dense(&source.id, &vector, 99, None).unwrap() {
+            for found in request.store(&source.id).unwrap().dense(&request.call, &source.id, &vector, 99, None).unwrap() {
                 all.passages.push(Passage { id: found.id.clone(), text: found.id, source_id: source.id.clone(), ..Passage::default() });
             }
         }

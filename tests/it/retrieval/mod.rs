@@ -118,7 +118,7 @@ impl Store for Shelf {
         ScoreKind::CosineSimilarity
     }
 
-    fn dense(&self, source: &str, _: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
+    fn dense(&self, _: &Call<'_>, source: &str, _: &[f32], k: usize, threshold: Option<f64>) -> Result<Vec<Candidate>> {
         self.note(format!("dense {source} k={k} threshold={threshold:?}"));
         self.busiest.fetch_max(self.busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let of = self.source(source)?;
@@ -132,44 +132,44 @@ impl Store for Shelf {
         Ok(of.dense.iter().filter(above).take(k).map(|(id, score)| self.candidate(of, id, Some(*score))).collect())
     }
 
-    fn keyword(&self, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
+    fn keyword(&self, _: &Call<'_>, source: &str, query: &str, k: usize) -> Result<Vec<Candidate>> {
         self.note(format!("keyword {source} k={k} {query}"));
         let of = self.source(source)?;
         of.tried("keyword")?;
         Ok(of.keyword.iter().take(k).map(|id| self.candidate(of, id, Some(7.0))).collect())
     }
 
-    fn documents(&self, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>> {
+    fn documents(&self, _: &Call<'_>, source: &str, ids: &[&str]) -> Result<Vec<Option<Body>>> {
         self.note(format!("documents {source} {}", ids.join(" ")));
         let of = self.source(source)?;
         of.tried("documents")?;
         Ok(ids.iter().map(|id| self.body(of, id)).collect())
     }
 
-    fn entity_counts(&self, sources: &[&str]) -> Result<Vec<u64>> {
+    fn entity_counts(&self, _: &Call<'_>, sources: &[&str]) -> Result<Vec<u64>> {
         self.note(format!("count {}", sources.join(" ")));
         sources.iter().map(|id| self.source(id).and_then(|s| s.tried("count").map(|()| s.entities))).collect()
     }
 
-    fn entities_in(&self, source: &str, question: &str) -> Result<Vec<Seed>> {
+    fn entities_in(&self, _: &Call<'_>, source: &str, question: &str) -> Result<Vec<Seed>> {
         self.note(format!("entities {source} {question}"));
         let of = self.source(source)?;
         of.tried("entities")?;
         Ok(of.seeds.clone())
     }
 
-    fn has_entity_vectors(&self, source: &str) -> Result<bool> {
+    fn has_entity_vectors(&self, _: &Call<'_>, source: &str) -> Result<bool> {
         Ok(self.source(source)?.entity_seeds.is_some())
     }
 
-    fn nearest_entities(&self, source: &str, _: &[f32], k: usize) -> Result<Vec<Seed>> {
+    fn nearest_entities(&self, _: &Call<'_>, source: &str, _: &[f32], k: usize) -> Result<Vec<Seed>> {
         self.note(format!("nearest entities {source} k={k}"));
         let of = self.source(source)?;
         of.tried("nearest entities")?;
         Ok(of.entity_seeds.clone().unwrap_or_default())
     }
 
-    fn entity_graph(&self, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
+    fn entity_graph(&self, _: &Call<'_>, source: &str, seeds: &[Seed]) -> Result<EntityGraph> {
         self.note(format!("graph {source} {}", seeds.len()));
         let of = self.source(source)?;
         of.tried("graph")?;
@@ -180,7 +180,7 @@ impl Store for Shelf {
         self.embedder.as_deref()
     }
 
-    fn config(&self, source: &str) -> Result<Option<SourceConfig>> {
+    fn config(&self, _: &Call<'_>, source: &str) -> Result<Option<SourceConfig>> {
         let of = self.source(source)?;
         of.tried("config")?;
         Ok(of.config.clone())
