@@ -77,7 +77,7 @@ impl Parser {
             "$source" => match operand {
                 Value::Null => out.push(not(source(SourceTest::Exists))),
                 Value::String(only) => out.push(Filter::of_sources([only.as_str()])),
-                _ => {
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
                     let operators = self.operators(operand)?;
                     for (operator, operand) in operators {
                         out.push(self.at(operator, |p| p.source(operator, operand))?);
