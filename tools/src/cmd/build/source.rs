@@ -96,11 +96,11 @@ impl Source {
             return Ok(());
         }
         let texts: Vec<&str> = documents.iter().map(|d| d.text.as_str()).collect();
-        let vectors = embedder::of_documents(&**embedder, &texts).map_err(|failure| match failure {
-            Failure::Refused { code: ErrorCode::Interrupted, message } => {
-                Failure::Refused { code: ErrorCode::Interrupted, message: format!("{message}; no database was made") }
+        let vectors = embedder::of_documents(&**embedder, &texts).map_err(|mut failure| {
+            if let Failure::Refused { code: ErrorCode::Interrupted, message } = &mut failure {
+                message.push_str("; no database was made");
             }
-            other => other,
+            failure
         })?;
         documents.iter_mut().zip(vectors).for_each(|(document, vector)| document.vector = vector);
         Ok(())
