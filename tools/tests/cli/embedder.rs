@@ -264,14 +264,19 @@ fn ctrl_c_ends_the_program_that_makes_vectors_too() {
         if command == "load" {
             db.run("create", &["--embedder", &embedder]).ok();
         }
-        let from: &[&str] = if command == "ingest" { &[&root] } else { &["--input", &input] };
-        let child = db.command(command, &[from, &["--embedder", &embedder]].concat()).spawn().expect("the binary starts");
+        let from: &[&str] = match command {
+            "ingest" => &[&root],
+            "load" => &[&input],
+            _ => &["--input", &input],
+        };
+        let mut child = db.command(command, &[from, &["--embedder", &embedder]].concat()).spawn().expect("the binary starts");
         let started = || std::fs::read_to_string(&pid).ok().filter(|s| s.ends_with('\n'));
         let program = loop {
             match started() {
                 Some(pid) => break pid.trim().to_string(),
                 None => std::thread::sleep(std::time::Duration::from_millis(5)),
             }
+            assert_eq!(child.try_wait().expect("it can be asked"), None, "{command}: it ended before its program was asked");
         };
         assert!(kill("-0", &program) && kill("-INT", &child.id().to_string()));
         let output = child.wait_with_output().expect("it ends");
