@@ -363,7 +363,8 @@ impl Core {
     /// Syncs the log. A failure poisons the writer: what the disk holds is not known, and a second try would prove nothing.
     pub(crate) fn sync_log(&self, w: &mut Writer) -> Result<()> {
         let Some(wal) = w.wal.as_mut() else { return Ok(()) };
-        match wal.sync() {
+        // The bytes of a log that lost its name are synced, and nobody will read them.
+        match wal.sync().and_then(|()| self.refuse_replaced()) {
             Ok(()) => {
                 self.durable.store(wal.durable_lsn().0, std::sync::atomic::Ordering::Release);
                 Ok(())

@@ -224,6 +224,22 @@ impl Core {
         .map_err(|e| Error::OutcomeUnknown(format!("publishing HEAD failed: {e}")))
     }
 
+    /// Refuses to rely on names once the files of the database are no longer those that this writer opened. LOCK is the one that it can tell
+    /// by: whoever replaces the files replaces it, and another writer may hold the new one.
+    pub(crate) fn refuse_replaced(&self) -> Result<()> {
+        let lock = self.lock.lock();
+        let Some(lock) = lock.as_ref() else { return Ok(()) };
+        match lock.is_in_place() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Poisoned(format!(
+                "{} in {} is no longer the file that this writer has locked: files of the database were replaced or removed while it was open",
+                names::LOCK,
+                self.dir.describe()
+            ))),
+            Err(e) => Err(Error::io(format!("looking for {}", names::LOCK), e)),
+        }
+    }
+
     /// Makes every name durable. After a failure nothing is named any more, by any thread.
     pub(crate) fn sync_directory(&self) -> Result<()> {
         // Before and after: a name that was made before another thread's sync failed may be one that it dropped.
@@ -443,6 +459,7 @@ impl Core {
     /// Lets a writer's publisher act, and once more with the room of the ballast when the disk was too full to write HEAD. Not after a sync
     /// that failed: a second one would prove nothing.
     fn with_publisher<T>(&self, act: impl Fn(&mut Publisher) -> Result<T>) -> Result<T> {
+        self.refuse_replaced()?;
         let mut publisher = self.publisher.lock();
         let Some(publisher) = publisher.as_mut() else {
             return Err(Error::ReadOnly("the database was opened for reading; nothing was written".into()));

@@ -4,17 +4,21 @@
 //! that the operating system gave them (`StorageFull`, `NotFound`, `PermissionDenied`, ...). Interrupted reads, writes and syncs are resumed
 //! by the standard library's calls used here.
 //!
-//! Invariants: files are reached by the directory's real path as it was when it was opened, so that a later change of the working directory
-//! moves nothing; a name is one path component, so that nothing outside the directory can be reached.
+//! Invariants: files are reached through the opened directory itself, so that neither a later change of the working directory nor another
+//! directory put in its place moves anything: who has it open goes on in the directory that it opened, wherever it was moved to. A name is
+//! one path component, so that nothing outside the directory can be reached.
 
-use std::fs::{self, File as OsFile, OpenOptions, TryLockError};
+use std::fs::{self, File as OsFile, TryLockError};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, linkat, openat, statat, unlinkat};
+use rustix::io::retry_on_intr;
+
 use super::names;
-use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, mmap, unsupported};
+use super::{Bytes, Directory, File, HeldLock, LinkKind, LinkSource, LockGuard, LockMode, mmap, unsupported};
 
 #[cfg(not(unix))]
 compile_error!("Triune's promises rest on fsync of a directory, which it knows how to ask for on unix only.");
@@ -39,10 +43,10 @@ compile_error!("Triune's promises rest on fsync of a directory, which it knows h
 pub struct FsDirectory {
     /// As the caller spelled it, for messages.
     given: PathBuf,
-    /// Absolute and without symbolic links.
+    /// Absolute and without symbolic links, as it was when it was opened.
     path: PathBuf,
-    /// The opened directory itself: what `sync` is asked of.
-    handle: OsFile,
+    /// The opened directory itself: what names are looked up in, and what `sync` is asked of.
+    handle: Arc<OsFile>,
 }
 
 /// The directory of a database that `path` would lie in, if it would: one above it that holds HEAD and LOCK. What is put there is in the
@@ -74,7 +78,7 @@ impl FsDirectory {
         if !fs::metadata(&path)?.is_dir() {
             return Err(Error::new(ErrorKind::NotADirectory, format!("{} is not a directory", given.display())));
         }
-        let handle = OsFile::open(&path)?;
+        let handle = Arc::new(OsFile::open(&path)?);
         Ok(FsDirectory { given, path, handle })
     }
 
@@ -96,7 +100,7 @@ impl FsDirectory {
         FsDirectory::open(path)
     }
 
-    /// The directory's real path: absolute and without symbolic links.
+    /// The directory's real path when it was opened: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -104,27 +108,45 @@ impl FsDirectory {
     /// Removes the directory, which must be empty. Its name is gone durably after a sync of the one above.
     ///
     /// # Errors
-    /// `DirectoryNotEmpty` when it holds anything, and whatever the operating system says.
+    /// `DirectoryNotEmpty` when it holds anything, `NotFound` when it was moved away, and whatever the operating system says.
     pub fn remove(self) -> Result<()> {
+        let (own, named) = (self.handle.metadata()?, fs::symlink_metadata(&self.path)?);
+        if identity(&own) != identity(&named) {
+            return Err(Error::new(ErrorKind::NotFound, format!("another directory is in the place of {}", self.given.display())));
+        }
         fs::remove_dir(&self.path)
     }
 
-    fn file_path(&self, name: &str) -> Result<PathBuf> {
-        let mut components = Path::new(name).components();
-        match (components.next(), components.next()) {
-            (Some(Component::Normal(only)), None) if only == name => Ok(self.path.join(name)),
-            _ => Err(Error::new(ErrorKind::InvalidInput, format!("{name:?} is not the name of a file in this directory"))),
-        }
+    /// Opens a file here, or makes it.
+    fn open_here(&self, name: &str, flags: OFlags) -> Result<OsFile> {
+        let name = one_component(name)?;
+        // Opening a pipe for reading waits for somebody who writes to it, unless it is told not to.
+        let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let handle = retry_on_intr(|| openat(&self.handle, name, flags, Mode::from_raw_mode(0o666)))?;
+        Ok(OsFile::from(handle))
     }
 
-    fn open_file(&self, name: &str, options: &OpenOptions) -> Result<Arc<dyn File>> {
-        // Opening a pipe for reading waits for somebody who writes to it, unless it is told not to.
-        let file = options.clone().custom_flags(libc::O_NONBLOCK).open(self.file_path(name)?)?;
+    fn open_file(&self, name: &str, flags: OFlags) -> Result<Arc<dyn File>> {
+        let file = self.open_here(name, flags)?;
         if !file.metadata()?.is_file() {
             return Err(Error::new(ErrorKind::InvalidInput, format!("{name} is not a regular file")));
         }
         Ok(Arc::new(FsFile { file, name: name.to_owned() }))
     }
+}
+
+/// The name, if it is that of a file in a directory.
+fn one_component(name: &str) -> Result<&str> {
+    let mut components = Path::new(name).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(only)), None) if only == name => Ok(name),
+        _ => Err(Error::new(ErrorKind::InvalidInput, format!("{name:?} is not the name of a file in this directory"))),
+    }
+}
+
+/// What tells a file from every other one that is there at the same time.
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 /// Makes the name of `path` durable in the directory above it; the root of the file system has no name.
@@ -143,9 +165,13 @@ impl Directory for FsDirectory {
     /// A name that is not UTF-8 is listed with replacement characters: it can't be opened, and is not one of ours, but it is there.
     fn list(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
+        for entry in Dir::read_from(&self.handle)? {
             let entry = entry?;
-            if !entry.file_type()?.is_dir() {
+            let kind = match entry.file_type() {
+                FileType::Unknown => FileType::from_raw_mode(statat(&self.handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
+                known => known,
+            };
+            if kind != FileType::Directory {
                 names.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
@@ -153,19 +179,19 @@ impl Directory for FsDirectory {
     }
 
     fn create_new(&self, name: &str) -> Result<Arc<dyn File>> {
-        self.open_file(name, OpenOptions::new().read(true).write(true).create_new(true))
+        self.open_file(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn File>> {
-        self.open_file(name, OpenOptions::new().read(true))
+        self.open_file(name, OFlags::RDONLY)
     }
 
     fn open_writable(&self, name: &str) -> Result<Arc<dyn File>> {
-        self.open_file(name, OpenOptions::new().read(true).write(true))
+        self.open_file(name, OFlags::RDWR)
     }
 
     fn unlink(&self, name: &str) -> Result<()> {
-        fs::remove_file(self.file_path(name)?)
+        Ok(unlinkat(&self.handle, one_component(name)?, AtFlags::empty())?)
     }
 
     fn sync(&self) -> Result<()> {
@@ -173,16 +199,20 @@ impl Directory for FsDirectory {
     }
 
     fn sync_parent(&self) -> Result<()> {
-        sync_directory_above(&self.path)
+        // The root of the file system is its own parent.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        OsFile::from(retry_on_intr(|| openat(&self.handle, "..", flags, Mode::empty()))?).sync_all()
     }
 
     fn link_source(&self, name: &str) -> Result<LinkSource> {
-        Ok(LinkSource(LinkKind::Path(self.file_path(name)?)))
+        Ok(LinkSource(LinkKind::Named { directory: self.handle.clone(), name: one_component(name)?.to_owned() }))
     }
 
     fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
         match &source.0 {
-            LinkKind::Path(path) => fs::hard_link(path, self.file_path(name)?),
+            LinkKind::Named { directory, name: from } => {
+                Ok(linkat(directory, from.as_str(), &self.handle, one_component(name)?, AtFlags::empty())?)
+            }
             LinkKind::Simulated(_) => Err(unsupported()),
         }
     }
@@ -190,16 +220,15 @@ impl Directory for FsDirectory {
     /// Every call opens the file anew, since the operating system ties a lock to the handle: two locks of one process conflict like those
     /// of two processes.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
-        let path = self.file_path(name)?;
         // An exclusive lock needs a writable handle on network file systems; a shared one must work on a read-only medium.
-        let file = OpenOptions::new().read(true).write(mode == LockMode::Exclusive).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let file = self.open_here(name, if mode == LockMode::Exclusive { OFlags::RDWR } else { OFlags::RDONLY })?;
         loop {
             let locked = match mode {
                 LockMode::Shared => file.try_lock_shared(),
                 LockMode::Exclusive => file.try_lock(),
             };
             match locked {
-                Ok(()) => return Ok(Some(LockGuard(Box::new(Locked(file))))),
+                Ok(()) => return Ok(Some(LockGuard(Box::new(Locked { file, directory: self.handle.clone(), name: name.to_owned() })))),
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -208,16 +237,30 @@ impl Directory for FsDirectory {
     }
 }
 
-/// A locked file.
+/// A locked file, and where it had its name.
 #[derive(Debug)]
-struct Locked(OsFile);
+struct Locked {
+    file: OsFile,
+    directory: Arc<OsFile>,
+    name: String,
+}
+
+impl HeldLock for Locked {
+    fn is_in_place(&self) -> Result<bool> {
+        match statat(&self.directory, self.name.as_str(), AtFlags::empty()) {
+            Ok(named) => Ok(identity(&self.file.metadata()?) == (named.st_dev, named.st_ino)),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
 
 impl Drop for Locked {
     /// Unlocks before the handle closes. Closing alone would not do: a child that another thread is about to start has a copy of every
     /// handle until it runs its own program, and the lock would last as long as the copy.
     fn drop(&mut self) {
         // Should it fail, closing unlocks, if later.
-        let _ = self.0.unlock();
+        let _ = self.file.unlock();
     }
 }
 

@@ -86,8 +86,8 @@ pub struct LinkSource(pub(crate) LinkKind);
 /// What it is in the directories that there are.
 #[derive(Debug)]
 pub(crate) enum LinkKind {
-    /// A path of the operating system.
-    Path(std::path::PathBuf),
+    /// A name in a directory of the operating system.
+    Named { directory: Arc<std::fs::File>, name: String },
     /// A file of a simulated disk.
     Simulated(sim::SharedFile),
 }
@@ -102,7 +102,21 @@ pub enum LockMode {
 }
 
 /// A held lock; dropping it releases the lock.
-pub struct LockGuard(#[allow(dead_code, reason = "held for its drop")] pub(crate) Box<dyn Send + Sync>);
+pub struct LockGuard(pub(crate) Box<dyn HeldLock>);
+
+impl LockGuard {
+    /// Whether the name that was locked still stands for the file that is locked, and not for another one or none. A lock that is not in its
+    /// place keeps nobody out.
+    pub fn is_in_place(&self) -> Result<bool> {
+        self.0.is_in_place()
+    }
+}
+
+/// What a directory holds a lock by, until it is dropped.
+pub(crate) trait HeldLock: Send + Sync {
+    /// As [`LockGuard::is_in_place`].
+    fn is_in_place(&self) -> Result<bool>;
+}
 
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

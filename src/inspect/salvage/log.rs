@@ -4,12 +4,14 @@ use super::ledger::{Loss, LossKind};
 use super::state::Start;
 use crate::error::{Error, Result};
 use crate::format::effects::CommitEffects;
-use crate::format::wal::{Link, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RECORD_MAGIC, WAL_HEADER_BYTES, WalHeader};
+use crate::format::wal::{
+    Link, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RECORD_MAGIC, RecordHeader, WAL_BLOCK_BYTES, WAL_HEADER_BYTES, WalHeader,
+};
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::wal::LogFile;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Bytes that are looked at between two reads.
 const STEP_BYTES: u64 = 64 << 10;
@@ -17,20 +19,68 @@ const STEP_BYTES: u64 = 64 << 10;
 /// A record and where its payload stands.
 #[derive(Debug)]
 pub(super) struct Record {
+    /// What it did: nothing, if it is of a kind that is skipped, or cannot be understood.
     pub(super) effects: CommitEffects,
     pub(super) file: String,
     pub(super) offset: u64,
+    /// What to say of it, if it cannot be understood.
+    loss: Option<Loss>,
+    /// Whether it stands right behind the record before it, as far as that one can be read.
+    continues: bool,
+}
+
+/// A record as it was found. Its checksums hold.
+#[derive(Debug)]
+struct Found {
+    header: RecordHeader,
+    /// `None` when it is of a kind that is skipped.
+    payload: Option<Vec<u8>>,
 }
 
 /// What one log holds.
 #[derive(Debug, Default)]
 struct Log {
     header: Option<WalHeader>,
-    records: BTreeMap<Lsn, (Vec<u8>, u64)>,
+    records: BTreeMap<Lsn, Found>,
     /// The greatest lsn that a valid header calls durable.
     durable: Lsn,
     /// Whether a record would have been found: the identity is known, and the file holds more than zeros.
     searched: bool,
+}
+
+impl Log {
+    /// Whether a record stands where one that follows the one before would.
+    fn continues(&self, header: &RecordHeader) -> bool {
+        let (at, link) = (header.self_offset.get(), header.previous_header_crc.get());
+        let lsn = Lsn(header.lsn.get());
+        let end = match self.records.get(&Lsn(lsn.0 - 1)) {
+            Some(before) if before.header.header_crc.get() == link => before.header.end_offset(),
+            Some(_) => return false,
+            None if self.header.is_some_and(|h| h.first_lsn.get() == lsn.0) && link == 0 => WAL_HEADER_BYTES as u64,
+            // The one before is in another log, or cannot be read.
+            None => return true,
+        };
+        at == end || at == end.next_multiple_of(WAL_BLOCK_BYTES)
+    }
+
+    /// The record of a lsn, understood as far as it can be. An error when only a newer version can.
+    fn record(&self, lsn: Lsn, file: &str) -> Result<Option<Record>> {
+        let Some(Found { header, payload }) = self.records.get(&lsn) else { return Ok(None) };
+        let offset = header.self_offset.get() + RECORD_HEADER_BYTES as u64;
+        let mut record =
+            Record { effects: CommitEffects::default(), file: file.into(), offset, loss: None, continues: self.continues(header) };
+        match payload.as_deref().map(CommitEffects::decode) {
+            None => {}
+            Some(Ok(effects)) => record.effects = effects,
+            Some(Err(e)) if e.newer => return Err(e.in_file(file, offset)),
+            Some(Err(e)) => {
+                let reason = format!("this commit is whole and says what no commit can do: {}", e.what);
+                let place = (offset + e.offset, u64::from(header.payload_length.get()).saturating_sub(e.offset));
+                record.loss = Some(Loss::new(LossKind::Commits, reason).lsns(lsn, Some(lsn)).place(file, place.0, Some(place.1)));
+            }
+        }
+        Ok(Some(record))
+    }
 }
 
 /// The records after the manifest. What is missing among them, and was durable, goes to the ledger.
@@ -51,28 +101,23 @@ pub(super) fn records(dir: &dyn Directory, present: &[String], start: &Start, le
         logs.insert(number, log);
     }
     let mut kept: BTreeMap<Lsn, Record> = BTreeMap::new();
-    let mut unread = BTreeSet::new();
     let mut bound = Lsn(u64::MAX);
     let mut durable = start.durable;
-    for (number, log) in logs.iter_mut().rev() {
+    for (number, log) in logs.iter().rev() {
         durable = durable.max(log.durable);
         let file = FileName::Wal(*number).to_string();
-        let first = log.records.keys().next().copied();
-        for (lsn, (payload, offset)) in std::mem::take(&mut log.records) {
-            if lsn <= applied || lsn >= bound || kept.contains_key(&lsn) {
-                continue;
-            }
-            match CommitEffects::decode(&payload) {
-                Ok(effects) => drop(kept.insert(lsn, Record { effects, file: file.clone(), offset })),
-                Err(e) if e.newer => return Err(e.in_file(&file, offset)),
-                Err(_) => drop(unread.insert(lsn)),
+        for lsn in log.records.keys().copied().filter(|lsn| *lsn > applied && *lsn < bound) {
+            if !kept.contains_key(&lsn) {
+                kept.extend(log.record(lsn, &file)?.map(|record| (lsn, record)));
             }
         }
         // A log that took a record was named by HEAD, and what an older one holds beyond its start never counted.
+        let first = log.records.keys().next().copied();
         bound = first.map_or(bound, |first| log.header.as_ref().map_or(first, |h| Lsn(h.first_lsn.get())));
     }
     note_missing_logs(start, &logs, &links, durable.max(applied), ledger);
     note_gaps(applied, durable, &mut kept, ledger);
+    ledger.extend(kept.values_mut().filter_map(|record| record.loss.take()));
     Ok(kept)
 }
 
@@ -126,9 +171,8 @@ fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uui
                 at += RECORD_ALIGNMENT;
                 continue;
             };
-            if header.understand().map_err(|e| e.in_file(FileName::Wal(number).to_string(), at))? {
-                found.records.insert(Lsn(header.lsn.get()), (payload, at + RECORD_HEADER_BYTES as u64));
-            }
+            let understood = header.understand().map_err(|e| e.in_file(FileName::Wal(number).to_string(), at))?;
+            found.records.insert(Lsn(header.lsn.get()), Found { header, payload: understood.then_some(payload) });
             at = header.end_offset();
         }
     }
@@ -152,10 +196,11 @@ fn note_missing_logs(start: &Start, logs: &BTreeMap<u64, Log>, links: &BTreeMap<
     }
 }
 
-/// Says which durable lsns are missing. Where the first missing one was never durable, what follows it never counted.
+/// Says which durable lsns are missing. Where the first missing one was never durable, what follows it never counted; nor does a whole
+/// record there that does not continue the one before.
 fn note_gaps(applied: Lsn, durable: Lsn, kept: &mut BTreeMap<Lsn, Record>, ledger: &mut Vec<Loss>) {
     let mut next = applied.next();
-    while kept.contains_key(&next) {
+    while kept.get(&next).is_some_and(|record| next <= durable || record.continues) {
         next = next.next();
     }
     if next > durable {

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::{FsDirectory, Locked, OsFile};
+use super::{FsDirectory, Locked, OFlags};
 use crate::io::{Directory, LockMode};
 
 fn scratch() -> (tempfile::TempDir, FsDirectory) {
@@ -142,14 +142,48 @@ fn two_handles_of_one_process_exclude_each_other() {
 
 #[test]
 fn a_released_lock_is_free_though_a_copy_of_the_handle_is_still_open() {
-    let temporary = tempfile::tempdir().expect("a temporary directory");
-    let path = temporary.path().join("LOCK");
-    let file = OsFile::create(&path).expect("a file");
+    let (_scratch, directory) = scratch();
+    directory.create_new("LOCK").expect("a file");
+    let file = directory.open_here("LOCK", OFlags::RDWR).expect("opened");
     // What a child has between its start and its program.
     let copy = file.try_clone().expect("a copy of the handle");
     file.try_lock().expect("nobody holds the lock");
-    drop(Locked(file));
-    let dir = FsDirectory::open(temporary.path()).expect("the directory is there");
-    assert!(dir.try_lock("LOCK", LockMode::Exclusive).expect("locking works").is_some());
+    drop(Locked { file, directory: directory.handle.clone(), name: "LOCK".into() });
+    assert!(directory.try_lock("LOCK", LockMode::Exclusive).expect("locking works").is_some());
     drop(copy);
+}
+
+#[test]
+fn a_directory_that_was_moved_away_is_the_one_that_is_used() {
+    let (scratch, directory) = scratch();
+    directory.create_new("before").expect("created");
+    let (path, moved) = (scratch.path().join("db"), scratch.path().join("moved"));
+    std::fs::rename(&path, &moved).expect("moved");
+    std::fs::create_dir(&path).expect("another one in its place");
+    std::fs::write(path.join("before"), b"another").expect("written");
+    directory.create_new("after").expect("created");
+    directory.unlink("before").expect("removed");
+    directory.sync().expect("synced");
+    directory.sync_parent().expect("synced");
+    assert_eq!(directory.list().expect("listed"), ["after"]);
+    assert!(moved.join("after").is_file() && !moved.join("before").exists());
+    assert!(path.join("before").is_file() && !path.join("after").exists());
+    let other = FsDirectory::open(&path).expect("opened");
+    other.link("linked", &directory.link_source("after").expect("a source")).expect("linked");
+    assert!(path.join("linked").is_file());
+    directory.unlink("after").expect("removed");
+    assert_eq!(directory.remove().expect_err("another one is in its place").kind(), ErrorKind::NotFound);
+    assert!(path.is_dir() && moved.is_dir());
+}
+
+#[test]
+fn a_lock_whose_name_went_or_is_another_files_is_not_in_its_place() {
+    let (_scratch, directory) = scratch();
+    directory.create_new("LOCK").expect("a file");
+    let lock = directory.try_lock("LOCK", LockMode::Exclusive).expect("locking works").expect("free");
+    assert!(lock.is_in_place().expect("asked"));
+    directory.unlink("LOCK").expect("removed");
+    assert!(!lock.is_in_place().expect("asked"));
+    directory.create_new("LOCK").expect("another file");
+    assert!(!lock.is_in_place().expect("asked"));
 }

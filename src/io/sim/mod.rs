@@ -66,7 +66,7 @@ pub use choose::{Chooser, Exhaustive, FromBytes, Seeded};
 pub use faults::{CrashMode, FailureKind, Operation};
 pub use images::Survivors;
 
-use super::{Bytes, Directory, File, LinkKind, LinkSource, LockGuard, LockMode, unsupported};
+use super::{Bytes, Directory, File, HeldLock, LinkKind, LinkSource, LockGuard, LockMode, unsupported};
 use disk::{Disk, FileId};
 use inode::Inode;
 use machine::Machine;
@@ -325,14 +325,14 @@ impl Directory for SimDirectory {
     fn link(&self, name: &str, source: &LinkSource) -> Result<()> {
         match &source.0 {
             LinkKind::Simulated(file) => self.machine.lock().link(name, &file.0),
-            LinkKind::Path(_) => Err(unsupported()),
+            LinkKind::Named { .. } => Err(unsupported()),
         }
     }
 
     /// As `flock`: the lock belongs to the file, not to its name, and every call counts as a handle of its own.
     fn try_lock(&self, name: &str, mode: LockMode) -> Result<Option<LockGuard>> {
         let locked = self.machine.lock().try_lock(name, mode)?;
-        Ok(locked.map(|file| LockGuard(Box::new(HeldLock { machine: self.machine.clone(), file, mode }))))
+        Ok(locked.map(|file| LockGuard(Box::new(SimLock { machine: self.machine.clone(), name: name.to_owned(), file, mode }))))
     }
 }
 
@@ -346,13 +346,22 @@ impl fmt::Debug for SharedFile {
 }
 
 /// A lock, for as long as it lives.
-struct HeldLock {
+struct SimLock {
     machine: Arc<Mutex<Machine>>,
+    name: String,
     file: FileId,
     mode: LockMode,
 }
 
-impl Drop for HeldLock {
+impl HeldLock for SimLock {
+    fn is_in_place(&self) -> Result<bool> {
+        let mut machine = self.machine.lock();
+        machine.faults.access()?;
+        Ok(machine.disk.find(&self.name) == Some(self.file))
+    }
+}
+
+impl Drop for SimLock {
     fn drop(&mut self) {
         self.machine.lock().unlock(self.file, self.mode);
     }
