@@ -287,3 +287,20 @@ fn salvage_beside_a_writer_names_its_pid() {
     db.run("salvage", &["--out", text(&beside(&db, "new"))]).refused(12, "Locked", &[&pid]);
     writer.kill().and_then(|()| writer.wait()).expect("the child ends");
 }
+
+#[test]
+fn what_stands_in_the_place_of_witness_and_ballast_stops_no_writer() {
+    let db = filled();
+    let (witness, ballast) = (db.path().join("WITNESS"), db.path().join("BALLAST"));
+    fs::remove_file(&witness).and_then(|()| fs::remove_file(&ballast)).expect("they were there");
+    // A pipe that nobody writes to, and a device without an end.
+    assert!(std::process::Command::new("mkfifo").arg(&witness).status().expect("mkfifo runs").success());
+    std::os::unix::fs::symlink("/dev/zero", &ballast).expect("a link can be made");
+    db.run("put", &[r#"{"id":"a"}"#]).ok();
+    db.run("compact", &[]).ok();
+    fs::remove_file(&witness).and_then(|()| fs::remove_file(&ballast)).expect("nobody removed them");
+    fs::create_dir(&witness).and_then(|()| fs::create_dir(&ballast)).expect("a directory can be made");
+    db.run("delete", &["--id", "a"]).ok();
+    db.run("compact", &[]).ok();
+    assert_eq!(db.run("count", &["--json"]).ok().objects()[0]["count"], 20);
+}
