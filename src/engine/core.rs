@@ -25,6 +25,7 @@ use crate::wal::{LogEnd, NewRecord, WalWriter, Witness};
 use parking_lot::{Mutex, RwLock};
 use roaring::RoaringTreemap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -172,13 +173,16 @@ impl Core {
         self.settle(w)
     }
 
-    /// Makes the first log of this process. It has no link: what came before it is in the manifest.
+    /// Makes the first log of this process. It has no link: what came before it is in the manifest. A WITNESS that somebody removed is made
+    /// after it, so that it takes no room from it.
     pub(crate) fn ensure_log(&self, w: &mut Writer) -> Result<()> {
         if w.wal.is_some() {
             return Ok(());
         }
         self.settle(w)?;
-        self.start_log(w, None)
+        self.start_log(w, None)?;
+        w.witness = w.witness.take().or_else(|| Witness::make(self.dir.as_ref()));
+        Ok(())
     }
 
     /// Starts the next log, linked to the one before, which is synced first.
@@ -385,9 +389,11 @@ impl Core {
         }
     }
 
-    /// Takes the spare room back, if there is any again. A failure is no error: there will be a next time.
+    /// Takes the spare room back, if there is any again, in a new file where somebody removed it. A failure is no error: there will be a next
+    /// time.
     pub(crate) fn refill_ballast(&self) {
-        let Ok(file) = self.dir.open_writable(names::BALLAST) else { return };
+        let made = |e: std::io::Error| if e.kind() == ErrorKind::NotFound { self.dir.create_new(names::BALLAST) } else { Err(e) };
+        let Ok(file) = self.dir.open_writable(names::BALLAST).or_else(made) else { return };
         if file.len().is_ok_and(|len| len < super::create::BALLAST_BYTES as u64)
             && file.write_all_at(0, &vec![0xb5; super::create::BALLAST_BYTES]).and_then(|()| file.sync()).is_err()
         {

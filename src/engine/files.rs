@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) struct Files {
     dir: Arc<dyn Directory>,
     next: AtomicU64,
+    /// The file of the greatest number at opening, which may be nobody's.
+    greatest: Option<FileName>,
     in_progress: Arc<Mutex<BTreeSet<FileName>>>,
     /// Whether the last collection gave way to a process that was opening the database.
     delayed: AtomicBool,
@@ -79,20 +81,26 @@ impl NewFile {
 impl Files {
     /// Numbers start above every number among the names present: what is named is present, so no name is used twice.
     pub(crate) fn new(dir: Arc<dyn Directory>, present: &[String]) -> Files {
-        let greatest = present.iter().filter_map(|n| FileName::parse(n)).map(FileName::number).max().unwrap_or(0);
+        let greatest = present.iter().filter_map(|n| FileName::parse(n)).max_by_key(|file| file.number());
         Files {
             dir,
-            next: AtomicU64::new(greatest + 1),
+            next: AtomicU64::new(greatest.map_or(0, FileName::number) + 1),
+            greatest,
             in_progress: Arc::default(),
             delayed: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         }
     }
 
-    /// The next number.
+    /// The next number. No database counts to their end, but a file that somebody put there may begin there.
     pub(crate) fn next_number(&self) -> Result<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Error::refuse_counter("file", number).map(|()| number)
+        Error::refuse_counter("file", number).map(|()| number).map_err(|e| match self.greatest {
+            Some(file) => {
+                e.noting(&format!("numbers go on from {file}: if `triune fsck` calls it ORPHAN, remove it and open again instead"))
+            }
+            None => e,
+        })
     }
 
     /// Keeps `file` from being unlinked while the claim lives.

@@ -80,6 +80,7 @@ pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
 
 use crate::document::{Document, Patch};
 use crate::error::{Error, Result};
+use crate::io::names::{self, FileName};
 use crate::io::{Directory, FsDirectory, database_above};
 use crate::options::{Durability, Options, Schema};
 use background::Damage;
@@ -465,10 +466,11 @@ impl Core {
 /// Bytes of all files of a directory.
 fn bytes_of(dir: &dyn Directory) -> Result<u64> {
     let names = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
+    let needed = |name: &str| name == names::HEAD || FileName::parse(name).is_some();
     let length = |name: &String| match dir.open(name).and_then(|f| f.len()) {
         Ok(len) => Ok(len),
-        // A file that went meanwhile takes no room.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        // A file that went meanwhile takes no room. What no commit needs may be unreadable, or a pipe.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound || !needed(name) => Ok(0),
         Err(e) => Err(Error::io(format!("reading the length of {name}"), e)),
     };
     names.iter().map(length).sum()

@@ -65,6 +65,9 @@ impl Catalog {
             }
             CatalogChange::Rename { from, to, incarnation } => {
                 let info = expect(self, from, *incarnation)?;
+                if from == to {
+                    return Err(format!("collection {from:?} is renamed to its own name"));
+                }
                 self.remove(from);
                 self.expect_free(to, *incarnation)?;
                 self.insert(to.as_str().into(), CollectionInfo::clone(&info));
@@ -221,5 +224,21 @@ impl Parts {
             }
         }
         total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collection_that_is_renamed_to_its_own_name_is_refused() {
+        let mut catalog = Catalog::default();
+        let incarnation = Incarnation(1);
+        catalog.apply(&CatalogChange::Create { name: "a".into(), incarnation, schema: Schema::default() }).unwrap();
+        let rename = |to: &str| CatalogChange::Rename { from: "a".into(), to: to.into(), incarnation };
+        assert!(catalog.apply(&rename("a")).unwrap_err().contains("its own name"));
+        assert!(catalog.collections.contains_key("a"));
+        catalog.apply(&rename("b")).unwrap();
     }
 }

@@ -96,11 +96,13 @@ fn refuse_two_sources(document: &StoredDocument, key: &str) -> Result<()> {
     )))
 }
 
-/// Lets `make` fill the directory `path`. One that had to be made for it goes again when that fails.
+/// Lets `make` fill the directory `path`. One that had to be made for it goes again when that fails. What finds no room names its file alone,
+/// and there may be one of that name in two directories: which of them is full is said here.
 pub(super) fn in_new_directory<T>(path: &Path, make: impl FnOnce(Arc<dyn Directory>) -> Result<T>) -> Result<T> {
     let absent = FsDirectory::open(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
     let dir = new_directory(path)?;
-    let result = make(Arc::new(dir));
+    let full = |e: Error| if matches!(e, Error::DiskFull(_)) { e.noting(&format!("in {}; nothing was made", path.display())) } else { e };
+    let result = make(Arc::new(dir)).map_err(full);
     if result.is_err()
         && absent
         && let Ok(dir) = FsDirectory::open(path)
@@ -172,5 +174,23 @@ impl<R: BufRead> Lines<R> {
             Error::DuplicateId(what) => Error::DuplicateId(at(what)),
             other => other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_new_directory;
+    use crate::error::{Error, ErrorCode};
+
+    #[test]
+    fn a_full_disk_is_named_by_the_directory_that_was_to_be_made() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("new");
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let e = in_new_directory(&path, |_| Err::<(), _>(Error::io("writing s-0000000000000001.segments", full))).unwrap_err();
+        let said = e.to_string();
+        assert!(e.code() == ErrorCode::DiskFull && said.contains("s-0000000000000001.segments"), "{said}");
+        assert!(said.contains(&path.display().to_string()) && said.contains("nothing was made"), "{said}");
+        assert!(!path.exists());
     }
 }

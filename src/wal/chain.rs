@@ -1,7 +1,7 @@
 //! Which logs hold the records after an lsn, and what the others are.
 
 use super::reader::LogFile;
-use crate::error::{Error, Result};
+use crate::error::{Corruption, Error, Result};
 use crate::format::sabotage::{Rule, breaks};
 use crate::format::wal::{Link, WalHeader};
 use crate::ids::{Lsn, Uuid};
@@ -65,7 +65,7 @@ fn open_named(
     let name = FileName::Wal(sequence).to_string();
     let mut log =
         LogFile::open(dir, sequence)?.ok_or_else(|| Error::corrupt(&name, 0, format!("the log is missing, but {by} names it")))?;
-    let header = log.header()?;
+    let header = log.header().map_err(|e| tell_records(&mut log, id, e))?;
     let differs = |at: u64, what: &str, found: &dyn std::fmt::Display, expected: &dyn std::fmt::Display| {
         Err(Error::corrupt(&name, at, format!("{what} of this log is {found}, but {by} names one with {expected}")))
     };
@@ -79,6 +79,18 @@ fn open_named(
         return differs(40, "the identity", &Uuid(header.id), &id);
     }
     Ok(ChainLog { log, header, continued })
+}
+
+/// Says what is known of the records of a log whose header is damaged, which is little: without it none counts, and it may hold none.
+fn tell_records(log: &mut LogFile, id: Uuid, e: Error) -> Error {
+    let Error::Corrupt(damage) = e else { return e };
+    // What cannot be read is not told beside the damage.
+    let what = match log.scan(id, 0).map(|found| found.records_after_end) {
+        Ok(0) => format!("{}: the header is damaged. No record is found: which commits are lost is not known, maybe none", damage.what),
+        Ok(records) => format!("{}: the header is damaged. Records found after it: {records}; without it none counts", damage.what),
+        Err(_) => format!("{}: the header is damaged", damage.what),
+    };
+    Error::Corrupt(Corruption { what, ..damage })
 }
 
 /// The sequences of all logs that were not followed, ascending: leftovers. One of a higher sequence than the active log that holds a record is

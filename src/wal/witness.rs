@@ -35,6 +35,15 @@ impl Witness {
         Some(Witness { file, next })
     }
 
+    /// Makes a WITNESS that is missing; `None` when it cannot be made or something stands there. Nothing is synced, since nothing rests on it:
+    /// a name that a power cut takes is made again.
+    pub fn make(dir: &dyn Directory) -> Option<Witness> {
+        let file = dir.create_new(WITNESS).ok()?;
+        // For its length alone. Without room for it, the records make it longer one by one.
+        let _ = file.write_all_at(0, &[0; WITNESS_BYTES]);
+        Some(Witness { file, next: 0 })
+    }
+
     /// Notes that everything up to `durable_lsn`, whose record ends at `durable_offset` of the log `wal_id`, was synced. A failure is ignored.
     pub fn record(&mut self, wal_id: Uuid, durable_lsn: Lsn, durable_offset: u64) {
         let slot = WitnessSlot::encode(&WitnessRecord { wal_id, durable_lsn, durable_offset });

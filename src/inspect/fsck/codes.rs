@@ -105,7 +105,7 @@ codes! {
     HeadLost "HEAD-LOST" Primary 0 "Neither slot of HEAD is valid.";
     HeadConflict "HEAD-CONFLICT" Primary 0 "The slots of HEAD contradict each other, or one says what no slot can.";
     Manifest "MANIFEST" Primary 0 "The manifest is missing, damaged, or not the one that HEAD names.";
-    LogDamaged "LOG-DAMAGED" Primary 0 "A log is missing or damaged, and commits that were durable are lost.";
+    LogDamaged "LOG-DAMAGED" Primary 0 "A log is missing or damaged: commits that were durable are lost, or may be.";
     LogRecord "LOG-RECORD" Primary 0 "A record of the log passes its checksum and says what no commit can do.";
     FileMissing "FILE-MISSING" Primary 0 "A file is missing that the state names.";
     SegmentFrame "SEGMENT-FRAME" Primary 0 "A segment's header, footer or section table cannot be read.";

@@ -185,12 +185,16 @@ fn note_missing_logs(start: &Start, logs: &BTreeMap<u64, Log>, links: &BTreeMap<
     let says_nothing = |number: u64| logs.get(&number).is_none_or(|log| !log.searched);
     if says_nothing(slot.wal_sequence) {
         let name = FileName::Wal(slot.wal_sequence).to_string();
-        let reason = "HEAD names this log as the active one, and it is missing or nothing in it can be read: commits after those known, if there were any";
+        let reason =
+            "any commits after those known are lost: HEAD names this log as the active one, and it is missing or nothing in it can be read";
         ledger.push(Loss::new(LossKind::Commits, reason).lsns(known.next(), None).place(&name, 0, None));
     }
     for link in links.values().filter(|link| link.last_lsn > start.manifest.applied_lsn && says_nothing(link.sequence)) {
         let name = FileName::Wal(link.sequence).to_string();
-        let reason = format!("another log continues this one after lsn {}, and it is missing or nothing in it can be read", link.last_lsn);
+        let reason = format!(
+            "commits up to lsn {} are lost: another log continues this one after that, and it is missing or nothing in it can be read",
+            link.last_lsn
+        );
         ledger
             .push(Loss::new(LossKind::Commits, reason).lsns(start.manifest.applied_lsn.next(), Some(link.last_lsn)).place(&name, 0, None));
     }

@@ -3,7 +3,9 @@
 use super::{doc, fresh, ids, main_of, open, options, put};
 use std::sync::Arc;
 use std::time::Duration;
+use triune::inspect::{FsckOptions, fsck_directory};
 use triune::io::SimDirectory;
+use triune::io::sim::FailureKind;
 use triune::{Database, Durability, Options, WriteBatch};
 
 fn one(id: &str) -> WriteBatch {
@@ -135,4 +137,55 @@ fn a_large_batch_is_one_commit() {
         db.close().unwrap();
         assert_eq!(ids(&main_of(&open(&disk))), expected);
     }
+}
+
+/// A closed database, some of whose files somebody removed.
+fn without(names: &[&str]) -> SimDirectory {
+    let (disk, db) = fresh();
+    put(&db, vec![doc("a", "")]);
+    db.close().unwrap();
+    names.iter().for_each(|name| disk.remove_file(name));
+    disk
+}
+
+#[test]
+fn a_witness_and_a_ballast_that_were_removed_are_made_again_by_the_next_writer_that_commits() {
+    let disk = without(&["WITNESS", "BALLAST"]);
+    let before = disk.trace().len();
+    open(&disk).close().unwrap();
+    // It left its pid, and no more.
+    assert!(disk.trace()[before..].iter().all(|o| o.to_string().starts_with("write LOCK")), "{:?}", &disk.trace()[before..]);
+    let db = open(&disk);
+    put(&db, vec![doc("b", "")]);
+    let witness = disk.read_file("WITNESS").unwrap();
+    assert!(witness.len() == 1024 && witness.starts_with(b"TRIUNEWT"), "the first commit is no evidence");
+    db.close().unwrap();
+    let report = fsck_directory(&disk, &FsckOptions::level(3)).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    for left in [disk.survivors_none(), disk.survivors_all()] {
+        assert_eq!(ids(&main_of(&open(&left))), ["a", "b"]);
+    }
+}
+
+#[test]
+fn no_commit_waits_for_a_witness_or_a_ballast_that_cannot_be_made() {
+    let session = |disk: &SimDirectory| {
+        let db = open(disk);
+        put(&db, vec![doc("b", "")]);
+        db.close().unwrap();
+        assert_eq!(ids(&main_of(&open(disk))), ["a", "b"]);
+    };
+    let sound = without(&["WITNESS", "BALLAST"]);
+    let before = sound.operations();
+    session(&sound);
+    let mut failed = 0;
+    for (n, operation) in sound.trace().iter().enumerate().skip(before) {
+        if operation.to_string().split(' ').any(|word| ["WITNESS", "BALLAST"].contains(&word)) {
+            let disk = without(&["WITNESS", "BALLAST"]);
+            disk.fail(n, FailureKind::Enospc);
+            session(&disk);
+            failed += 1;
+        }
+    }
+    assert!(failed >= 6, "{failed} operations");
 }

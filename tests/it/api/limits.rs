@@ -1,6 +1,6 @@
 //! Every documented limit: kept at its value, refused just beyond it with both numbers, and nothing of the batch written.
 
-use super::{doc, fresh, fresh_with, json, main_of, put, refused, search};
+use super::{doc, fresh, fresh_with, ids, json, main_of, open, put, refused, search};
 use triune::limits::{DIMENSION_MAX, K_MAX, METADATA_BYTES_MAX, METADATA_DEPTH_MAX, NAME_BYTES_MAX, RECORD_BYTES_MAX, TEXT_BYTES_MAX};
 use triune::{Document, ErrorCode, Metadata, Patch, Relation, Schema, Search, WriteBatch};
 
@@ -124,4 +124,21 @@ fn the_greatest_weights_add_up_to_a_number() {
     put(&db, vec![doc("a", "").relations([greatest(), greatest()])]);
     let found = main_of(&db).neighbours("alpha").unwrap();
     assert_eq!((found[0].relations, found[0].weight), (2, f64::MAX));
+}
+
+#[test]
+fn a_file_of_the_last_number_is_named_by_the_writes_that_it_stops() {
+    for left in ["s-7fffffffffffffff.segments", "w-7fffffffffffffff.wal"] {
+        let (disk, db) = fresh();
+        put(&db, vec![doc("a", "")]);
+        db.close().unwrap();
+        disk.write_file(left, *b"");
+        refused(open(&disk).put("main", vec![doc("b", "")]), ErrorCode::LimitExceeded, &[left, "ORPHAN", "remove it"]);
+        let report = triune::inspect::fsck_directory(&disk, &triune::inspect::FsckOptions::level(0)).unwrap();
+        assert!(report.findings.iter().any(|f| f.code.as_str() == "ORPHAN" && f.file == left), "{:#?}", report.findings);
+        disk.remove_file(left);
+        let db = open(&disk);
+        put(&db, vec![doc("b", "")]);
+        assert_eq!(ids(&main_of(&db)), ["a", "b"]);
+    }
 }

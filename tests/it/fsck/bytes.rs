@@ -2,9 +2,11 @@
 
 use super::image::Image;
 use super::{Code, check, codes};
+use std::sync::Arc;
 use triune::format::segment::{SECTION_DERIVED, SectionKind};
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
+use triune::{Database, Options, Schema};
 
 /// A copy with a bit of one byte flipped.
 fn flipped(image: &Image, file: &str, at: usize) -> SimDirectory {
@@ -170,5 +172,28 @@ fn a_read_that_fails_is_a_finding() {
     disk.fail_reads(&FileName::Segments(segment.file).to_string(), segment.offset + 100);
     let report = triune::inspect::fsck_directory(&disk, &triune::inspect::FsckOptions::level(3)).unwrap();
     assert!(codes(&report).contains(&Code::ReadFailed), "{:#?}", report.findings);
+    assert_eq!(report.exit_status(), 8);
+}
+
+#[test]
+fn a_damaged_header_of_a_log_without_records_claims_no_lost_commit() {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), Options::default()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    let log = |disk: &SimDirectory| disk.file_names().into_iter().rfind(|n| n.ends_with(".wal")).unwrap();
+    let flip = |disk: &SimDirectory| {
+        let mut bytes = disk.read_file(&log(disk)).unwrap();
+        bytes[2000] ^= 1;
+        disk.write_file(&log(disk), bytes);
+        check(disk, 1)
+    };
+    let with_records = flip(&disk.after_kill());
+    assert!(with_records.findings.iter().any(|f| f.code == Code::LogDamaged && f.detail.contains("Records found after it: 1")));
+    db.close().unwrap();
+    let report = flip(&disk);
+    let found = report.findings.iter().find(|f| f.code == Code::LogDamaged).unwrap();
+    assert!(found.detail.contains("checksum of the log header") && found.detail.contains("the header is damaged"), "{}", found.detail);
+    assert!(found.detail.contains("No record is found") && found.detail.contains("maybe none"), "{}", found.detail);
+    assert!(found.code.meaning().ends_with("or may be."), "{}", found.code.meaning());
     assert_eq!(report.exit_status(), 8);
 }

@@ -291,3 +291,14 @@ fn a_log_of_another_time_under_the_name_of_the_active_one_is_a_missing_log() {
     let (_, ledger) = saved(&disk, "another log under the name of the active one");
     assert!(ledger.iter().any(|loss| loss.kind == LossKind::Commits), "what the log held may be lost: {ledger:?}");
 }
+
+#[test]
+fn the_reason_for_a_missing_log_says_first_what_is_lost() {
+    let (disk, db) = fixture();
+    drop(db);
+    let log = disk.file_names().into_iter().rfind(|n| n.ends_with(".wal")).unwrap();
+    disk.remove_file(&log);
+    let (_, ledger) = saved(&disk, "a missing log");
+    let of_log = ledger.iter().find(|loss| loss.file.as_deref() == Some(log.as_str())).unwrap();
+    assert!(of_log.reason.starts_with("any commits after those known are lost: HEAD names this log"), "{}", of_log.reason);
+}

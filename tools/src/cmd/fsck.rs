@@ -133,6 +133,11 @@ fn heals(code: FindingCode) -> bool {
     !matches!(code, FindingCode::Padding | FindingCode::HeadLength | FindingCode::CreateUnfinished)
 }
 
+/// Whether indexes are to be made again. LOCK is none: an empty file does, where a rebuild writes every segment again.
+fn needs_rebuild(finding: &Finding) -> bool {
+    finding.severity() == Severity::Derived && finding.code != FindingCode::LockMissing
+}
+
 fn print(args: &FsckArgs, report: &FsckReport, out: &mut Out) -> Outcome<()> {
     for f in &report.findings {
         let section = f.section.as_deref().map_or(String::new(), |s| format!(", section {s}"));
@@ -152,6 +157,9 @@ fn print(args: &FsckArgs, report: &FsckReport, out: &mut Out) -> Outcome<()> {
             format!("benign: {looked}; nothing is lost. The next writer that commits something puts it right")
         }
         Some(Severity::Benign) => format!("benign: {looked}; nothing is lost. docs/fsck.md says of each code what to do"),
+        Some(Severity::Derived) if !report.findings.iter().any(needs_rebuild) => {
+            format!("derived damage: {looked}; nothing stored is lost. An empty file named LOCK in {path} restores it")
+        }
         Some(Severity::Derived) => {
             format!("derived damage: {looked}; nothing stored is lost. Make the indexes again with `triune rebuild {path}`")
         }

@@ -10,7 +10,7 @@ use triune::maintenance::{Loss, save, survey};
 
 pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     if let Some(path) = &args.ledger {
-        refuse_ledger(path)?;
+        refuse_ledger(path, args.accept_loss)?;
     }
     let found = survey(&args.database).map_err(|error| {
         let busy = error.code() == ErrorCode::Locked;
@@ -19,21 +19,25 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     if args.accept_loss && args.ledger.is_none() && !found.ledger().is_empty() && born_closed() {
         return Err(unread());
     }
-    keep(found.ledger(), args, out)?;
+    let kept = args.ledger.as_ref().is_some_and(|path| is_kept(found.ledger(), path));
+    if !kept {
+        keep(found.ledger(), args, out)?;
+    }
     if !found.ledger().is_empty() && !args.accept_loss {
         let saved = Counted(found.collections().iter().map(|c| c.documents).sum(), "document");
         let losses = Counted(found.ledger().len() as u64, "line");
         return Err(Failure::Refused {
             code: ErrorCode::Corrupt,
             message: format!(
-                "{saved} of {} can be saved, and not everything: the ledger has {losses}. Nothing was made. Read it, and go on with --accept-loss",
+                "{saved} of {} can be saved, and not everything: the ledger has {losses}. Nothing was made. Read it, and run the same with \
+                 --accept-loss to go on",
                 args.database.display()
             ),
         });
     }
     let report = save(&found, &args.out).map_err(|error| {
-        // The next attempt writes it again.
-        args.ledger.as_ref().map(std::fs::remove_file);
+        // The next attempt writes it again; one that was there before stays.
+        args.ledger.as_ref().filter(|_| !kept).map(std::fs::remove_file);
         super::taken(error)
     })?;
     if out.json() {
@@ -59,6 +63,7 @@ fn writer(database: &Path) -> String {
 /// Writes the ledger where it is to be. Before anything is made: nothing is lost without a word.
 fn keep(ledger: &[Loss], args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     let kept = match &args.ledger {
+        Some(path) if path.exists() => return Err(exists(path, ", and is not the ledger of what is damaged now")),
         Some(path) => to_file(ledger, path).map_err(|e| Failure::new_file(path, &e)),
         None => ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()),
     };
@@ -80,26 +85,43 @@ fn to_file(ledger: &[Loss], path: &Path) -> std::io::Result<()> {
     // What is there already is somebody else's, and stays.
     let mut file = BufWriter::new(File::create_new(path)?);
     let mut write = || {
-        for loss in ledger {
-            serde_json::to_writer(&mut file, loss)?;
-            file.write_all(b"\n")?;
-        }
+        write_lines(ledger, &mut file)?;
         file.flush()?;
         file.get_ref().sync_all()
     };
     write().inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
-/// A ledger is a new file, and none inside a database: not the one that is to be saved either.
-fn refuse_ledger(path: &std::path::Path) -> Outcome<()> {
+fn write_lines(ledger: &[Loss], to: &mut impl Write) -> std::io::Result<()> {
+    for loss in ledger {
+        serde_json::to_writer(&mut *to, loss)?;
+        to.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// Whether the run before, which accepted no loss, left this very ledger there. What differs in one byte is somebody else's.
+fn is_kept(ledger: &[Loss], path: &Path) -> bool {
+    let mut lines = Vec::new();
+    let same_length = |lines: &[u8]| path.metadata().is_ok_and(|m| m.is_file() && m.len() == lines.len() as u64);
+    write_lines(ledger, &mut lines).is_ok() && same_length(&lines) && std::fs::read(path).is_ok_and(|there| there == lines)
+}
+
+/// A ledger is a new file, and none inside a database: not the one that is to be saved either. With `--accept-loss` it may be there, as long
+/// as it turns out to be the one that would be written.
+fn refuse_ledger(path: &Path, accept_loss: bool) -> Outcome<()> {
     if let Some(database) = triune::io::database_above(path) {
         let message =
             format!("{} lies inside the database {}; nothing was made. Name a file beside it", path.display(), database.display());
         return Err(Failure::Refused { code: ErrorCode::InvalidArgument, message });
     }
-    if path.exists() {
-        let message = format!("{} exists; nothing was made. Name a new file for the ledger", path.display());
-        return Err(Failure::Refused { code: ErrorCode::AlreadyExists, message });
+    if path.exists() && !accept_loss {
+        return Err(exists(path, ""));
     }
     Ok(())
+}
+
+fn exists(path: &Path, what: &str) -> Failure {
+    let message = format!("{} exists{what}; nothing was made. Name a new file for the ledger", path.display());
+    Failure::Refused { code: ErrorCode::AlreadyExists, message }
 }

@@ -169,3 +169,15 @@ fn generation(db: &Db) -> String {
     let head = &db.run("inspect", &["HEAD", "--json"]).ok().objects()[0];
     head["fields"]["slot 1 generation"].as_str().expect("a number").to_string()
 }
+
+#[test]
+fn what_fsck_advises_for_a_missing_lock_is_enough() {
+    let db = filled();
+    std::fs::remove_file(db.path().join("LOCK")).expect("it was there");
+    let run = db.run("fsck", &[]);
+    let advice = run.stdout.lines().last().expect("a verdict");
+    assert!(run.status == 4 && advice.contains("An empty file named LOCK") && !advice.contains("rebuild"), "{}", run.stdout);
+    std::fs::write(db.path().join("LOCK"), "").expect("it can be written");
+    assert_eq!(db.run("fsck", &[]).status, 0);
+    db.run("put", &[r#"{"id":"z","text":"more"}"#]).ok();
+}

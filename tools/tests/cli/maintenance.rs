@@ -287,3 +287,40 @@ fn salvage_beside_a_writer_names_its_pid() {
     db.run("salvage", &["--out", text(&beside(&db, "new"))]).refused(12, "Locked", &[&pid]);
     writer.kill().and_then(|()| writer.wait()).expect("the child ends");
 }
+
+#[test]
+fn what_stands_in_the_place_of_witness_and_ballast_stops_no_writer() {
+    let db = filled();
+    let (witness, ballast) = (db.path().join("WITNESS"), db.path().join("BALLAST"));
+    fs::remove_file(&witness).and_then(|()| fs::remove_file(&ballast)).expect("they were there");
+    // A pipe that nobody writes to, and a device without an end.
+    assert!(std::process::Command::new("mkfifo").arg(&witness).status().expect("mkfifo runs").success());
+    std::os::unix::fs::symlink("/dev/zero", &ballast).expect("a link can be made");
+    db.run("put", &[r#"{"id":"a"}"#]).ok();
+    db.run("compact", &[]).ok();
+    fs::remove_file(&witness).and_then(|()| fs::remove_file(&ballast)).expect("nobody removed them");
+    fs::create_dir(&witness).and_then(|()| fs::create_dir(&ballast)).expect("a directory can be made");
+    db.run("delete", &["--id", "a"]).ok();
+    db.run("compact", &[]).ok();
+    assert_eq!(db.run("count", &["--json"]).ok().objects()[0]["count"], 20);
+}
+
+#[test]
+fn a_salvage_goes_on_with_the_ledger_that_it_left_and_with_no_other() {
+    let db = filled();
+    flip(&largest_segments(&db.path()), 70);
+    let (new, ledger) = (beside(&db, "new"), beside(&db, "ledger.jsonl"));
+    let args = ["--out", text(&new), "--ledger", text(&ledger), "--accept-loss"];
+    db.run("salvage", &args[..4]).refused(13, "Corrupt", &["run the same with --accept-loss"]);
+    let left = fs::read(&ledger).expect("the ledger reads");
+    // One that says something else is not this one, and stays.
+    fs::write(&ledger, &left[1..]).expect("the file can be written");
+    db.run("salvage", &args).refused(11, "AlreadyExists", &["is not the ledger", "Name a new file"]);
+    assert_eq!((fs::read(&ledger).expect("it is there"), exists(&new)), (left[1..].to_vec(), false));
+    // Nor does it go when the salvage fails.
+    fs::write(&ledger, &left).expect("the file can be written");
+    let taken = db.path();
+    db.run("salvage", &["--out", text(&taken), "--ledger", text(&ledger), "--accept-loss"]).refused(11, "AlreadyExists", &[]);
+    db.run("salvage", &args).ok();
+    assert_eq!((fs::read(&ledger).expect("it is there"), exists(&new)), (left, true));
+}
