@@ -186,7 +186,7 @@ pub(crate) fn take_lock(dir: &dyn Directory) -> Result<LockGuard> {
         Error::io("locking LOCK", e)
     })?;
     let Some(lock) = lock else {
-        let holder = dir.open(names::LOCK).and_then(|f| f.read_all()).ok();
+        let holder = dir.open(names::LOCK).and_then(|f| f.read_at_most(64)).ok();
         let holder = holder.map(|b| String::from_utf8_lossy(&b).trim().to_string()).filter(|s| !s.is_empty());
         return Err(Error::Locked(format!(
             "another writer has {} open ({}); nothing was changed. Close it there, or open for reading",

@@ -98,11 +98,23 @@ impl Replay<'_, '_> {
                 incarnations.0, incarnations.1
             ));
         }
+        for incarnation in effects.catalog.iter().filter_map(CatalogChange::begun) {
+            if !(self.at.next_incarnation..effects.next_incarnation).contains(&incarnation) {
+                let (first, end) = (self.at.next_incarnation, effects.next_incarnation);
+                return Err(format!("it begins incarnation {incarnation}; those from {first} to below {end} are its own"));
+            }
+        }
+        let mut last: BTreeMap<Incarnation, Seq> = BTreeMap::new();
         for collection in &effects.collections {
             let rows = collection.rows.iter().map(|row| (row.seq, row.seq));
             let landed = collection.landed.iter().map(|segment| (segment.base_seq, segment.last_seq));
-            if let Some((from, to)) = rows.chain(landed).find(|(from, to)| *from < before || *to >= next) {
-                return Err(format!("it stores seqs {from} to {to}; those from {before} to below {next} are its own"));
+            for (from, to) in rows.chain(landed) {
+                if from < before || to >= next {
+                    return Err(format!("it stores seqs {from} to {to}; those from {before} to below {next} are its own"));
+                }
+                if let Some(last) = last.insert(collection.incarnation, to).filter(|last| *last >= from) {
+                    return Err(format!("it stores seq {from} of incarnation {} after seq {last}", collection.incarnation));
+                }
             }
         }
         Ok(())
@@ -178,6 +190,12 @@ impl Replay<'_, '_> {
         if let Some((row, i)) = effects.rows.iter().find_map(|row| Some((row, unrounded(row)?))) {
             let form = derivation.components;
             return Err(Error::InvalidArgument(format!("component {i} of the vector of seq {} is no number of the form {form}", row.seq)));
+        }
+        let dimension = self.catalog.dimension(effects.incarnation).map(|d| d as usize);
+        let misfit = |row: &&RowEffect| row.document.vector.as_ref().is_some_and(|v| Some(v.len()) != dimension);
+        if let Some(row) = effects.rows.iter().find(misfit) {
+            let (found, expected) = (row.document.vector.as_ref().map_or(0, |v| v.len()), dimension.unwrap_or(0));
+            return Err(Error::InvalidArgument(format!("the vector of seq {} has {found} components, the collection's have {expected}", row.seq)));
         }
         let memory = self.version.active.collection_or_new(effects.incarnation, derivation);
         for row in &effects.rows {

@@ -96,6 +96,11 @@ impl Catalog {
         Ok(())
     }
 
+    /// Components of the vectors of a life, once that is fixed.
+    pub(crate) fn dimension(&self, incarnation: Incarnation) -> Option<u32> {
+        self.collections.get(self.names.get(&incarnation)?)?.schema.dimension
+    }
+
     /// Whether a collection of this name and incarnation may be added.
     fn expect_free(&self, name: &str, incarnation: Incarnation) -> Result<(), String> {
         if let Some(info) = self.collections.get(name) {

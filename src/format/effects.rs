@@ -89,6 +89,16 @@ pub enum CatalogChange {
     },
 }
 
+impl CatalogChange {
+    /// The life that begins with it, if one does.
+    pub fn begun(&self) -> Option<Incarnation> {
+        match self {
+            CatalogChange::Create { incarnation, .. } | CatalogChange::Clear { new: incarnation, .. } => Some(*incarnation),
+            CatalogChange::Drop { .. } | CatalogChange::Rename { .. } | CatalogChange::Swap { .. } | CatalogChange::FixDimension { .. } => None,
+        }
+    }
+}
+
 /// What a commit did inside one collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectionEffects {

@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, located, what};
 use super::survey::Survey;
+use super::whole;
 use crate::error::Result;
 use crate::format::head::HeadState;
 use crate::format::manifest::{CollectionEntry, Manifest, ManifestHeader, decode_manifest};
@@ -9,9 +10,6 @@ use crate::ids::Uuid;
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::manifest::{check, read_manifest};
-
-/// No manifest is that long; a file that claims to be one is not read.
-const BYTES_MAX: u64 = 1 << 30;
 
 /// A manifest file as it was read.
 #[derive(Debug)]
@@ -25,13 +23,7 @@ pub(super) struct ManifestFile {
 impl ManifestFile {
     /// Reads it as far as it can be read.
     pub(super) fn read(dir: &dyn Directory, number: u64) -> ManifestFile {
-        let bytes = dir.open(&FileName::Manifest(number).to_string()).and_then(|file| {
-            let length = file.len()?;
-            if length > BYTES_MAX {
-                return Err(std::io::Error::other(format!("a manifest has at most {BYTES_MAX} bytes, not {length}")));
-            }
-            file.read_all()
-        });
+        let bytes = dir.open(&FileName::Manifest(number).to_string()).and_then(|file| whole(file.as_ref()));
         match bytes {
             Err(e) => ManifestFile { header: None, body: Err(format!("reading: {e}")) },
             Ok(bytes) => match decode_manifest(&bytes) {

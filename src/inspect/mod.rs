@@ -49,7 +49,7 @@ pub use structures::{structures, structures_directory};
 
 use crate::error::{Error, Result};
 use crate::io::names::{self, FileName};
-use crate::io::{Directory, FsDirectory};
+use crate::io::{Directory, File, FsDirectory};
 use findings::Findings;
 use std::path::Path;
 use survey::{Naming, Survey};
@@ -96,6 +96,18 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
 }
 
 /// The directory of a database. Nothing is made.
+/// Manifests and files of tombstones are never longer; what claims to be one and is, is not read.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// All of a file that is to be read whole.
+fn whole(file: &dyn File) -> std::io::Result<Vec<u8>> {
+    let length = file.len()?;
+    if length > BYTES_MAX {
+        return Err(std::io::Error::other(format!("such a file has at most {BYTES_MAX} bytes, not {length}")));
+    }
+    file.read_all()
+}
+
 fn opened(path: &Path) -> Result<FsDirectory> {
     FsDirectory::open(path).map_err(|e| Error::no_directory("a database", path, e))
 }

@@ -6,14 +6,14 @@
 use super::findings::located;
 use super::raw::{Field, Structure, fields};
 use super::survey::Survey;
-use super::{opened, raw_log, raw_segments, tombstones};
+use super::{opened, raw_log, raw_segments, tombstones, whole};
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
 use crate::format::error::FormatError;
-use crate::format::head::{HEAD_SLOT_BYTES, HeadSlot};
+use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot};
 use crate::format::manifest::{MANIFEST_HEADER_BYTES, ManifestHeader, decode_manifest};
 use crate::format::tombstones::{ENVELOPE_BYTES, TombstonesEnvelope, TombstonesHeader};
-use crate::format::witness::{WITNESS_SLOT_BYTES, WitnessSlot};
+use crate::format::witness::{WITNESS_BYTES, WITNESS_SLOT_BYTES, WitnessSlot};
 use crate::ids::Uuid;
 use crate::io::Directory;
 use crate::io::names::{self, FileName};
@@ -52,10 +52,12 @@ pub fn structures_directory(dir: &dyn Directory, name: &str) -> Result<Vec<Struc
             Error::io(format!("opening {name}"), e)
         }
     })?;
-    let all = || file.read_all().map_err(|e| Error::io(format!("reading {name}"), e));
+    let failed = |e| Error::io(format!("reading {name}"), e);
+    let first = |bytes: usize| file.read_at_most(bytes as u64).map_err(failed);
+    let all = || whole(file.as_ref()).map_err(failed);
     match (name, FileName::parse(name)) {
-        (names::HEAD, _) => Ok(head(&all()?)),
-        (names::WITNESS, _) => Ok(witness(&all()?)),
+        (names::HEAD, _) => Ok(head(&first(HEAD_BYTES)?)),
+        (names::WITNESS, _) => Ok(witness(&first(WITNESS_BYTES)?)),
         (_, Some(FileName::Manifest(_))) => Ok(manifest(&all()?)),
         (_, Some(FileName::Wal(sequence))) => raw_log::structures(dir, sequence),
         (_, Some(FileName::Segments(number))) => {

@@ -145,10 +145,17 @@ pub trait File: Send + Sync + fmt::Debug {
     /// The first `len` bytes of a file that nobody will change any more, mapped where the host can. `UnexpectedEof` when it is shorter.
     fn map(&self, len: u64) -> Result<Bytes>;
 
-    /// The whole file, read by system calls.
+    /// The whole file, read by system calls. `OutOfMemory` when it does not fit into memory.
     fn read_all(&self) -> Result<Vec<u8>> {
-        let len = usize::try_from(self.len()?).map_err(std::io::Error::other)?;
-        let mut buf = vec![0; len];
+        self.read_at_most(u64::MAX)
+    }
+
+    /// The first `limit` bytes of the file, or all when it has fewer: how to read a file that may be longer than it should be.
+    fn read_at_most(&self, limit: u64) -> Result<Vec<u8>> {
+        let len = usize::try_from(self.len()?.min(limit)).map_err(std::io::Error::other)?;
+        let mut buf = Vec::new();
+        buf.try_reserve_exact(len).map_err(|e| std::io::Error::new(std::io::ErrorKind::OutOfMemory, e))?;
+        buf.resize(len, 0);
         self.read_exact_at(0, &mut buf)?;
         Ok(buf)
     }

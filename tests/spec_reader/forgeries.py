@@ -377,6 +377,18 @@ def commits(main):
     yield "row: unknown flag", commit(effects=effects(main, row(64))), NEWER
     yield "row: source given without a source", commit(effects=effects(main, row(8))), CORRUPT
     yield "row: no id", commit(effects=effects(main, row(identity=""))), CORRUPT
+    yield "row: a seq that was given before", commit(effects=effects(main, row(seq=1))), CORRUPT
+    yield "row: a seq of the next commit", commit(effects=effects(main, row(seq=1 << 20))), CORRUPT
+    yield "row: a vector", commit(effects=effects(main, row(4) + varint(3) + struct.pack("<3f", 1, 2, 3))), OK
+    yield "row: a vector of another dimension", commit(effects=effects(main, row(4) + varint(4) + struct.pack("<4f", 1, 2, 3, 4))), CORRUPT
+    twice = [effects(main, row(seq=seq, identity=f"new {seq}")) for seq in (150, 151)]
+    begin = varints(1, 1 << 20, 1 << 20) + b"\0\2"
+    yield "effects: a collection twice", record(begin + twice[0] + twice[1]), OK
+    yield "effects: a collection twice, seqs that do not ascend", record(begin + twice[1] + twice[0]), CORRUPT
+    yield "commit: next_seq goes back", record(varints(1, 1, 1 << 20) + b"\0\0"), CORRUPT
+    yield "commit: next_incarnation goes back", record(varints(1, 1 << 20, 1) + b"\0\0"), CORRUPT
+    yield "create: an incarnation of the next commit", commit(b"\1" + name("new") + varint(1 << 20) + name(SCHEMA)), CORRUPT
+    yield "rename: onto its own name", commit(b"\4" + name("main") + name("main") + varint(main)), CORRUPT
     yield "effects: incarnation 0", commit(effects=effects(0)), CORRUPT
     yield "create: incarnation 0", commit(b"\1" + name("new") + varint(0) + name(SCHEMA)), CORRUPT
     yield "effects: no such incarnation", commit(effects=effects(NEXT)), CORRUPT

@@ -154,6 +154,7 @@ class Database:
         """Reads every segment's rows and applies the log; answers the collections."""
         m = self.manifest
         self.collections, self.parts, self.envelopes = {}, [], []
+        self.next_seq, self.next_incarnation = m.next_seq, m.next_incarnation
         for c in m.collections:
             life = Record(name=c.name, incarnation=c.incarnation, schema=dict(c.schema), live={}, known=set(), listed=c)
             self.collections[c.incarnation] = life
@@ -176,6 +177,7 @@ class Database:
 
     def apply(self, commit, file, at):
         """Section 8.1: the catalog in order, then what each collection got."""
+        self.numbers(commit, file, at)
         for change in commit.catalog:
             self.change(change, file, at)
         for effects in commit.collections:
@@ -191,11 +193,29 @@ class Database:
             for seq, document in effects.rows:
                 stored = document.vector is None or life.schema.get("components") != "f16" or is_halves(document.vector)
                 file.need(stored, at, f"the vector of seq {seq} has a component that is no binary16")
+                fits = document.vector is None or len(document.vector) == life.schema.get("dimension")
+                file.need(fits, at, f"the vector of seq {seq} has another number of components than the collection's")
                 life.live[seq] = document
                 life.known.add(seq)
             for seq in dead:
                 file.need(seq in life.known, at, f"seq {seq} dies, and no row has it")
                 life.live.pop(seq, None)
+
+    def numbers(self, commit, file, at):
+        """Section 8.1: every number is given once, and in order."""
+        seqs, lives = range(self.next_seq, commit.next_seq), range(self.next_incarnation, commit.next_incarnation)
+        file.need(self.next_seq <= commit.next_seq and self.next_incarnation <= commit.next_incarnation, at, "the next seq or incarnation goes back")
+        for change in commit.catalog:
+            begun = change.incarnation if change.kind == 1 else change.new if change.kind == 3 else None
+            file.need(begun is None or begun in lives, at, f"incarnation {begun} begins, new ones are {lives}")
+        last = {}
+        for effects in commit.collections:
+            spans = [(seq, seq) for seq, _ in effects.rows] + [(named.base_seq, named.last_seq) for named in effects.landed]
+            for first, end in spans:
+                file.need(first in seqs and end in seqs, at, f"seqs {first} to {end}, new ones are {seqs}")
+                file.need(first > last.get(effects.incarnation, 0), at, f"seq {first} does not ascend")
+                last[effects.incarnation] = end
+        self.next_seq, self.next_incarnation = commit.next_seq, commit.next_incarnation
 
     def change(self, change, file, at):
         """Section 8.1: every collection that a change names is there, in the life that it names; what it makes is not there yet."""

@@ -143,9 +143,22 @@ impl Live {
             let what = format!("the next seq and incarnation are {next_seq} and {next_incarnation}, they were greater before");
             return Err(Error::InvalidArgument(what));
         }
+        for incarnation in commit.effects.catalog.iter().filter_map(CatalogChange::begun) {
+            let (first, end) = (self.next_incarnation, next_incarnation);
+            if !(first..end).contains(&incarnation) {
+                return Err(Error::InvalidArgument(format!("incarnation {incarnation} begins, new ones lie in {first}..{end}")));
+            }
+        }
+        let mut last: BTreeMap<Incarnation, Seq> = BTreeMap::new();
         for effects in &commit.effects.collections {
             self.deaths(state, effects)?;
             self.births(effects, next_seq)?;
+            let rows = effects.rows.iter().map(|row| (row.seq, row.seq));
+            for (from, to) in rows.chain(effects.landed.iter().map(|entry| (entry.base_seq, entry.last_seq))) {
+                if let Some(last) = last.insert(effects.incarnation, to).filter(|last| *last >= from) {
+                    return Err(Error::InvalidArgument(format!("seq {from} of incarnation {} comes after seq {last}", effects.incarnation)));
+                }
+            }
         }
         self.take_segments(state, facts, commit.lsn)?;
         (self.next_seq, self.next_incarnation) = (next_seq, next_incarnation);
@@ -195,6 +208,9 @@ impl Live {
                 let Some(c) = self.collections.get_mut(incarnation) else {
                     return Err(format!("there is no collection of incarnation {incarnation}"));
                 };
+                if let Some(fixed) = c.schema.dimension.filter(|fixed| fixed != dimension) {
+                    return Err(format!("the vectors of collection {:?} have {fixed} components, the change names {dimension}", c.name));
+                }
                 c.schema.dimension = Some(*dimension);
             }
         }

@@ -47,6 +47,7 @@ pub use report::{Finding, FsckReport};
 
 use super::refused::refuse;
 use crate::error::{Error, Result};
+use crate::format::head::HEAD_BYTES;
 use crate::io::names::{FileName, HEAD};
 use crate::io::refusals::Attentive;
 use crate::io::{Directory, LockGuard, LockMode};
@@ -168,7 +169,7 @@ fn settled_state(dir: &Attentive<'_>, options: &FsckOptions) -> Result<(Option<S
 
 /// HEAD as it stands, to see whether it changes.
 fn head_bytes(dir: &dyn Directory) -> Option<Vec<u8>> {
-    dir.open(HEAD).and_then(|file| file.read_all()).ok()
+    dir.open(HEAD).and_then(|file| file.read_at_most(HEAD_BYTES as u64)).ok()
 }
 
 /// Every numbered file with its length, to see whether a writer is at work.

@@ -25,13 +25,13 @@ pub(super) fn files(dir: &dyn Directory, report: &mut FsckReport) {
         Ok(length) => report.note(Code::Ballast, names::BALLAST, length, format!("it has {length} bytes, {BALLAST_BYTES} are its whole")),
         Err(e) => report.note(Code::Ballast, names::BALLAST, 0, format!("it cannot be read: {e}")),
     }
-    let witness = dir.open(names::WITNESS).and_then(|file| file.read_all());
-    let bytes = match witness {
-        Ok(bytes) => bytes,
+    let witness = dir.open(names::WITNESS).and_then(|file| Ok((file.len()?, file.read_at_most(WITNESS_BYTES as u64)?)));
+    let (length, bytes) = match witness {
+        Ok(read) => read,
         Err(e) => return report.note(Code::Witness, names::WITNESS, 0, format!("it cannot be read: {e}")),
     };
-    if bytes.len() != WITNESS_BYTES {
-        let what = format!("it has {} bytes, not {WITNESS_BYTES}", bytes.len());
+    if length != WITNESS_BYTES as u64 {
+        let what = format!("it has {length} bytes, not {WITNESS_BYTES}");
         return report.note(Code::Witness, names::WITNESS, bytes.len().min(WITNESS_BYTES) as u64, what);
     }
     for (index, slot) in bytes.chunks_exact(WITNESS_SLOT_BYTES).enumerate() {

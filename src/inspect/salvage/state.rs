@@ -1,6 +1,7 @@
 //! Chooses the state to start from: the newest manifest that can be believed.
 
 use super::ledger::{Loss, LossKind};
+use crate::inspect::whole;
 use crate::error::{Error, Result};
 use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
 use crate::format::manifest::{Manifest, decode_manifest};
@@ -94,7 +95,7 @@ fn slots(dir: &dyn Directory) -> Result<Vec<HeadState>> {
 /// A manifest that passes its checksums and every invariant, with the database that it is of.
 fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>) -> Result<(Uuid, Manifest)> {
     let name = FileName::Manifest(number).to_string();
-    let bytes = dir.open(&name).and_then(|file| file.read_all()).map_err(|e| Error::io(format!("reading {name}"), e))?;
+    let bytes = dir.open(&name).and_then(|file| whole(file.as_ref())).map_err(|e| Error::io(format!("reading {name}"), e))?;
     let (header, manifest) = decode_manifest(&bytes).map_err(|e| e.in_file(&name, 0))?;
     if header.number.get() != number || database.is_some_and(|uuid| uuid.0 != header.database) {
         return Err(Error::corrupt(&name, 16, "another file stands in its place"));
