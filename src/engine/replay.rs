@@ -195,7 +195,10 @@ impl Replay<'_, '_> {
         let misfit = |row: &&RowEffect| row.document.vector.as_ref().is_some_and(|v| Some(v.len()) != dimension);
         if let Some(row) = effects.rows.iter().find(misfit) {
             let (found, expected) = (row.document.vector.as_ref().map_or(0, |v| v.len()), dimension.unwrap_or(0));
-            return Err(Error::InvalidArgument(format!("the vector of seq {} has {found} components, the collection's have {expected}", row.seq)));
+            return Err(Error::InvalidArgument(format!(
+                "the vector of seq {} has {found} components, the collection's have {expected}",
+                row.seq
+            )));
         }
         let memory = self.version.active.collection_or_new(effects.incarnation, derivation);
         for row in &effects.rows {

@@ -156,7 +156,10 @@ impl Live {
             let rows = effects.rows.iter().map(|row| (row.seq, row.seq));
             for (from, to) in rows.chain(effects.landed.iter().map(|entry| (entry.base_seq, entry.last_seq))) {
                 if let Some(last) = last.insert(effects.incarnation, to).filter(|last| *last >= from) {
-                    return Err(Error::InvalidArgument(format!("seq {from} of incarnation {} comes after seq {last}", effects.incarnation)));
+                    return Err(Error::InvalidArgument(format!(
+                        "seq {from} of incarnation {} comes after seq {last}",
+                        effects.incarnation
+                    )));
                 }
             }
         }

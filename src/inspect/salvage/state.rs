@@ -1,11 +1,11 @@
 //! Chooses the state to start from: the newest manifest that can be believed.
 
 use super::ledger::{Loss, LossKind};
-use crate::inspect::whole;
 use crate::error::{Error, Result};
 use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
 use crate::format::manifest::{Manifest, decode_manifest};
 use crate::ids::{Lsn, Uuid};
+use crate::inspect::whole;
 use crate::io::Directory;
 use crate::io::names::{FileName, HEAD};
 use crate::manifest;
