@@ -167,10 +167,11 @@ impl Directory for FsDirectory {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle)? {
             let entry = entry?;
-            let kind = match entry.file_type() {
-                FileType::Unknown => FileType::from_raw_mode(statat(&self.handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
-                known => known,
-            };
+            let mut kind = entry.file_type();
+            if kind == FileType::Unknown {
+                // Not every file system tells it with the name.
+                kind = FileType::from_raw_mode(statat(&self.handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
+            }
             if kind != FileType::Directory {
                 names.push(entry.file_name().to_string_lossy().into_owned());
             }

@@ -1,8 +1,9 @@
 //! Findings of a review of the engine, each as the scenario that showed it: what must hold whatever fails, and in whatever order threads run.
 
 use std::sync::Arc;
-use triune::format::effects::CommitEffects;
+use triune::format::effects::{CatalogChange, CommitEffects};
 use triune::format::wal::{RECORD_HEADER_BYTES, RecordHeader, WAL_HEADER_BYTES, WalHeader};
+use triune::inspect::{FindingCode, FsckOptions, fsck_directory};
 use triune::io::SimDirectory;
 use triune::io::sim::{CrashMode, FailureKind, Operation};
 use triune::{Database, Document, Durability, Error, ErrorCode, Incarnation, Lsn, Options, Schema, Seq, Uuid, WriteBatch};
@@ -207,5 +208,62 @@ fn a_log_that_gives_a_number_twice_is_corrupt() {
                 Err(e) => assert!(!sound && e.code() == ErrorCode::Corrupt, "change {i}: {e}"),
             }
         }
+    }
+}
+
+#[test]
+fn what_opening_refuses_of_a_commit_fsck_calls_primary_damage() {
+    let (disk, db) = created();
+    db.put("main", vec![Document::new("a").vector(vec![1.0, 2.0])]).unwrap();
+    db.put("main", vec![Document::new("b").vector(vec![3.0, 4.0])]).unwrap();
+    drop(db);
+    type Change = fn(&mut CommitEffects);
+    fn begins(e: &mut CommitEffects, incarnation: Incarnation) {
+        e.catalog.push(CatalogChange::Create { name: "other".into(), incarnation, schema: Schema::default() });
+    }
+    let vector = |e: &mut CommitEffects| {
+        let row = &mut e.collections[0].rows[0];
+        Arc::make_mut(&mut row.document).vector = Some(vec![1.0, 2.0, 3.0].into());
+    };
+    let descending = |e: &mut CommitEffects| {
+        let mut again = e.collections[0].clone();
+        e.collections[0].rows[0].seq = e.next_seq;
+        Arc::make_mut(&mut again.rows[0].document).id = "c".into();
+        e.next_seq = Seq(e.next_seq.0 + 1);
+        e.collections.push(again);
+    };
+    let fixed = |e: &mut CommitEffects| {
+        let incarnation = e.collections[0].incarnation;
+        e.catalog.push(CatalogChange::FixDimension { incarnation, dimension: 65_535 });
+    };
+    let changes: [Change; 5] = [vector, descending, fixed, |e| begins(e, e.next_incarnation), |e| begins(e, Incarnation(0))];
+    for (i, change) in changes.into_iter().enumerate() {
+        let forged = disk.snapshot();
+        forge(&forged, change);
+        let refused = open(&forged).map(drop).expect_err("no writer opens it");
+        assert_eq!(refused.code(), ErrorCode::Corrupt, "change {i}: {refused}");
+        let report = fsck_directory(&forged, &FsckOptions::level(2)).unwrap();
+        assert!(report.findings.iter().any(|f| f.code == FindingCode::LogRecord), "change {i}: {report:?}");
+    }
+}
+
+#[test]
+fn a_writer_whose_lock_was_replaced_acknowledges_nothing_and_removes_nothing() {
+    for again in [false, true] {
+        let (disk, db) = created();
+        db.commit(put("a")).unwrap();
+        disk.remove_file("LOCK");
+        if again {
+            disk.write_file("LOCK", b"of another writer".to_vec());
+        }
+        let names = disk.file_names();
+        let refused = db.commit(put("b")).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::OutcomeUnknown, "{refused}");
+        assert!(refused.to_string().contains("replaced or removed"), "{refused}");
+        assert_eq!(db.commit(put("c")).unwrap_err().code(), ErrorCode::Poisoned);
+        assert!(db.checkpoint().is_err() && db.compact().is_err());
+        assert_eq!(ids(&db), ["a"], "reading goes on");
+        drop(db);
+        assert_eq!(disk.file_names(), names);
     }
 }

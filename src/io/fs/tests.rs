@@ -154,6 +154,7 @@ fn a_released_lock_is_free_though_a_copy_of_the_handle_is_still_open() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a user moves a whole directory")]
 fn a_directory_that_was_moved_away_is_the_one_that_is_used() {
     let (scratch, directory) = scratch();
     directory.create_new("before").expect("created");

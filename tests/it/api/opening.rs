@@ -171,3 +171,30 @@ fn closing_leaves_nothing_to_replay() {
     db.close().unwrap();
     assert_eq!((disk.file_names(), disk.read_file("HEAD")), (names, head));
 }
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a user moves a whole directory")]
+fn a_database_moved_away_from_under_its_writer_goes_on_and_the_one_in_its_place_is_untouched() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, moved, twin) = (scratch.path().join("db"), scratch.path().join("moved"), scratch.path().join("twin"));
+    let twin_db = Database::create(&twin).unwrap();
+    twin_db.create_collection("main", Schema::default()).unwrap();
+    twin_db.close().unwrap();
+    let db = Database::create(&path).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    std::fs::rename(&twin, &path).unwrap();
+    let listed = |path: &std::path::Path| {
+        let files = std::fs::read_dir(path).unwrap().map(|f| f.unwrap());
+        files.map(|f| (f.file_name(), std::fs::read(f.path()).unwrap())).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = listed(&path);
+    for i in 0..20 {
+        db.put("main", vec![triune::Document::new(i.to_string()).text("a text")]).unwrap();
+        db.checkpoint().unwrap();
+    }
+    db.compact().unwrap();
+    db.close().unwrap();
+    assert!(listed(&path) == before, "nothing was made, changed or removed there");
+    assert_eq!(Database::open(&moved).unwrap().snapshot().collection("main").unwrap().count(), 20);
+}

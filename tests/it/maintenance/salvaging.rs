@@ -6,10 +6,11 @@ use super::sections::{flip, manifest_of, sections_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use triune::format::segment::SegmentFooter;
+use triune::format::wal::{RECORD_COMMIT, RECORD_HEADER_BYTES, RecordHeader, WAL_HEADER_BYTES, WalHeader};
 use triune::io::SimDirectory;
 use triune::io::names::FileName;
 use triune::maintenance::{Loss, LossKind, Salvage, salvage, write_salvaged};
-use triune::{Database, Document, ErrorCode};
+use triune::{Database, Document, ErrorCode, Lsn, Schema, Uuid};
 
 /// Each document of a dump, by collection and id, as its line.
 type Documents = BTreeMap<(String, String), serde_json::Value>;
@@ -301,4 +302,60 @@ fn the_reason_for_a_missing_log_says_first_what_is_lost() {
     let (_, ledger) = saved(&disk, "a missing log");
     let of_log = ledger.iter().find(|loss| loss.file.as_deref() == Some(log.as_str())).unwrap();
     assert!(of_log.reason.starts_with("any commits after those known are lost: HEAD names this log"), "{}", of_log.reason);
+}
+
+/// The youngest log with its record `index` changed, behind sound checksums that chain, and without evidence of what was synced.
+fn forged(disk: &SimDirectory, index: usize, kind: u8, payload: impl Fn(&[u8]) -> Vec<u8>) -> SimDirectory {
+    let forged = copy(disk);
+    let name = forged.file_names().into_iter().rfind(|n| n.ends_with(".wal")).unwrap();
+    let mut log = forged.read_file(&name).unwrap();
+    let id = Uuid(WalHeader::decode(&log[..WAL_HEADER_BYTES]).unwrap().id);
+    let (mut number, mut previous) = (0, 0);
+    for at in (WAL_HEADER_BYTES..log.len() - RECORD_HEADER_BYTES).step_by(8) {
+        let Ok(old) = RecordHeader::decode(&log[at..at + RECORD_HEADER_BYTES], id, at as u64) else { continue };
+        let body = at + RECORD_HEADER_BYTES..at + RECORD_HEADER_BYTES + old.payload_length.get() as usize;
+        let changed = if number == index { payload(&log[body.clone()]) } else { log[body.clone()].to_vec() };
+        let kind = if number == index { kind } else { old.kind };
+        let header = RecordHeader::encode(id, at as u64, Lsn(old.lsn.get()), Lsn(0), previous, kind, &changed);
+        log[at..at + RECORD_HEADER_BYTES].copy_from_slice(zerocopy::IntoBytes::as_bytes(&header));
+        log[body].copy_from_slice(&changed);
+        (number, previous) = (number + 1, header.header_crc.get());
+    }
+    assert!(number > index + 2, "{number} records");
+    forged.write_file(&name, log);
+    forged.remove_file("WITNESS");
+    forged
+}
+
+/// A database whose documents `0` to `9` are a commit each, all in the log.
+fn ten_commits() -> SimDirectory {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    (0..10).for_each(|i| drop(db.put("main", vec![Document::new(i.to_string()).text("a text")]).unwrap()));
+    copy(&disk.after_kill())
+}
+
+#[test]
+fn a_record_of_an_unknown_kind_that_may_be_skipped_costs_no_other_commit() {
+    let disk = ten_commits();
+    for index in [1, 4, 8] {
+        let forged = forged(&disk, index, 0x02, <[u8]>::to_vec);
+        let (saved, ledger) = saved(&forged, "an unknown kind");
+        assert_eq!(ledger, []);
+        assert!(saved == dump_of_disk(&forged), "what opening finds");
+        assert_eq!(documents_of(&saved).len(), 9);
+    }
+}
+
+#[test]
+fn a_whole_record_that_nobody_understands_is_in_the_ledger_and_what_follows_it_is_saved() {
+    let disk = ten_commits();
+    for index in [1, 4, 8] {
+        let forged = forged(&disk, index, RECORD_COMMIT, |payload| vec![0xff; payload.len()]);
+        let (saved, ledger) = saved(&forged, "a record that does not decode");
+        let lsn = index as u64 + 1;
+        assert!(matches!(&ledger[..], [one] if one.kind == LossKind::Commits && one.first_lsn == Some(lsn) && one.last_lsn == Some(lsn)));
+        assert_eq!(documents_of(&saved).len(), 9);
+    }
 }

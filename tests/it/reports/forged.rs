@@ -235,3 +235,28 @@ fn a_segment_beyond_four_gibibytes_is_read_where_it_stands() {
         assert!(answers(&db).unwrap() == expected, "{io_mode:?}");
     }
 }
+
+#[test]
+fn a_hole_behind_a_file_is_not_read_into_memory() {
+    use triune::inspect::{FindingCode, FsckOptions, fsck, structures};
+    let scratch = tempfile::tempdir().unwrap();
+    for (name, open) in [("HEAD", true), ("WITNESS", true), ("LOCK", true), ("m-", false)] {
+        let path = scratch.path().join(name);
+        Database::create(&path).unwrap().close().unwrap();
+        let files = std::fs::read_dir(&path).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
+        let file = files.filter(|f| f.starts_with(name)).max().unwrap();
+        std::fs::OpenOptions::new().write(true).open(path.join(&file)).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(Database::open_read_only(&path).is_ok(), open, "{file}");
+        let report = fsck(&path, &FsckOptions::level(3)).unwrap();
+        let expected = match name {
+            "HEAD" => Some(FindingCode::HeadLength),
+            "WITNESS" => Some(FindingCode::Witness),
+            "LOCK" => None,
+            _ => Some(FindingCode::Manifest),
+        };
+        assert_eq!(report.findings.first().map(|f| f.code), expected, "{file}");
+        assert_eq!(structures(&path, &file).is_ok(), open, "{file}");
+        let saved = triune::maintenance::salvage(&path, scratch.path().join(format!("{name}.saved")), true).unwrap();
+        assert_eq!(saved.ledger.is_empty(), open, "{file}: {:?}", saved.ledger);
+    }
+}
