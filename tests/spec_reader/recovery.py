@@ -193,7 +193,7 @@ class Database:
             for seq, document in effects.rows:
                 stored = document.vector is None or life.schema.get("components") != "f16" or is_halves(document.vector)
                 file.need(stored, at, f"the vector of seq {seq} has a component that is no binary16")
-                fits = document.vector is None or len(document.vector) == life.schema.get("dimension")
+                fits = document.vector is None or len(document.vector) // 4 == life.schema.get("dimension")
                 file.need(fits, at, f"the vector of seq {seq} has another number of components than the collection's")
                 life.live[seq] = document
                 life.known.add(seq)
