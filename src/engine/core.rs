@@ -234,13 +234,13 @@ impl Core {
         let lock = self.lock.lock();
         let Some(lock) = lock.as_ref() else { return Ok(()) };
         match lock.is_in_place() {
-            Ok(true) => Ok(()),
+            // What cannot be looked up is not known to be replaced.
+            Ok(true) | Err(_) => Ok(()),
             Ok(false) => Err(Error::Poisoned(format!(
                 "{} in {} is no longer the file that this writer has locked: files of the database were replaced or removed while it was open",
                 names::LOCK,
                 self.dir.describe()
             ))),
-            Err(e) => Err(Error::io(format!("looking for {}", names::LOCK), e)),
         }
     }
 
