@@ -66,7 +66,7 @@ fn filter(bytes: &[u8]) {
     let Some(Ok(filter)) = parts.next() else { return };
     let Ok(filter) = Filter::parse(filter) else { return };
     let Some(Ok(metadata)) = parts.next() else { return };
-    let text = parts.next().and_then(Result::ok).unwrap_or_default();
+    let text = parts.next().and_then(|part| part.ok()).unwrap_or_default();
     let Ok(metadata) = Metadata::from_json(metadata) else { return };
     let object = metadata.to_object();
     let matches = filter.matches(&object, text, Some(text));
