@@ -21,13 +21,14 @@ use std::sync::Arc;
 ///
 /// ```
 /// # use triune::{Database, Document, Schema};
+/// use triune::models::Call;
 /// use triune::retrieval::{CollectionStore, Store};
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = Database::create(dir.path().join("db"))?;
 /// # db.create_collection("notes", Schema::default())?;
 /// db.put("notes", vec![Document::new("a").text("segments").source("x"), Document::new("b").text("segments").source("y")])?;
 /// let store = CollectionStore::new(&db.snapshot(), "notes")?;
-/// assert_eq!(store.keyword("y", "segments", 10)?[0].id, "b");
+/// assert_eq!(store.keyword(&Call::default(), "y", "segments", 10)?[0].id, "b");
 /// # Ok::<(), triune::Error>(())
 /// ```
 #[derive(Debug)]
