@@ -70,7 +70,9 @@ impl Replay<'_, '_> {
         if landed && !self.version.active.is_empty() && !breaks(Rule::FreezeAtLanded) {
             self.freeze();
         }
-        self.check_numbers(effects).map_err(Error::InvalidArgument)?;
+        if let Some(what) = effects.misnumbered(self.at.next_seq, self.at.next_incarnation) {
+            return Err(Error::InvalidArgument(what));
+        }
         for change in &effects.catalog {
             self.catalog.apply(change).map_err(Error::InvalidArgument)?;
             self.follow_derivation(change);
@@ -85,38 +87,6 @@ impl Replay<'_, '_> {
         }
         self.at.lsn = record.lsn;
         (self.at.next_seq, self.at.next_incarnation) = (effects.next_seq, effects.next_incarnation);
-        Ok(())
-    }
-
-    /// Refuses numbers that were given before, or that the next commit would give again.
-    fn check_numbers(&self, effects: &CommitEffects) -> std::result::Result<(), String> {
-        let (before, next) = (self.at.next_seq, effects.next_seq);
-        if next < before || effects.next_incarnation < self.at.next_incarnation {
-            let incarnations = (self.at.next_incarnation, effects.next_incarnation);
-            return Err(format!(
-                "the next seq goes from {before} to {next}, the next incarnation from {} to {}",
-                incarnations.0, incarnations.1
-            ));
-        }
-        for incarnation in effects.catalog.iter().filter_map(CatalogChange::begun) {
-            if !(self.at.next_incarnation..effects.next_incarnation).contains(&incarnation) {
-                let (first, end) = (self.at.next_incarnation, effects.next_incarnation);
-                return Err(format!("it begins incarnation {incarnation}; those from {first} to below {end} are its own"));
-            }
-        }
-        let mut last: BTreeMap<Incarnation, Seq> = BTreeMap::new();
-        for collection in &effects.collections {
-            let rows = collection.rows.iter().map(|row| (row.seq, row.seq));
-            let landed = collection.landed.iter().map(|segment| (segment.base_seq, segment.last_seq));
-            for (from, to) in rows.chain(landed) {
-                if from < before || to >= next {
-                    return Err(format!("it stores seqs {from} to {to}; those from {before} to below {next} are its own"));
-                }
-                if let Some(last) = last.insert(collection.incarnation, to).filter(|last| *last >= from) {
-                    return Err(format!("it stores seq {from} of incarnation {} after seq {last}", collection.incarnation));
-                }
-            }
-        }
         Ok(())
     }
 

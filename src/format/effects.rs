@@ -12,6 +12,7 @@ use crate::document::StoredDocument;
 use crate::ids::{Incarnation, Seq};
 use crate::options::{Schema, limits};
 use roaring::RoaringTreemap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A set of dying seqs above this many encoded bytes stands in a `d-` file that the record names.
@@ -89,9 +90,39 @@ pub enum CatalogChange {
     },
 }
 
+impl CommitEffects {
+    /// What no commit does with numbers after one that left these, if it does: spec 8.1. They never go back, what it stores and begins has
+    /// its own, and the seqs of an incarnation ascend.
+    pub fn misnumbered(&self, next_seq: Seq, next_incarnation: Incarnation) -> Option<String> {
+        if self.next_seq < next_seq || self.next_incarnation < next_incarnation {
+            return Some(format!(
+                "the next seq goes from {next_seq} to {}, the next incarnation from {next_incarnation} to {}",
+                self.next_seq, self.next_incarnation
+            ));
+        }
+        let (seqs, lives) = (next_seq..self.next_seq, next_incarnation..self.next_incarnation);
+        if let Some(begun) = self.catalog.iter().filter_map(CatalogChange::begun).find(|begun| !lives.contains(begun)) {
+            return Some(format!("it begins incarnation {begun}; those from {} to below {} are its own", lives.start, lives.end));
+        }
+        let mut last: BTreeMap<Incarnation, Seq> = BTreeMap::new();
+        for collection in &self.collections {
+            let rows = collection.rows.iter().map(|row| (row.seq, row.seq));
+            for (from, to) in rows.chain(collection.landed.iter().map(|segment| (segment.base_seq, segment.last_seq))) {
+                if from > to || !seqs.contains(&from) || !seqs.contains(&to) {
+                    return Some(format!("it stores seqs {from} to {to}; those from {} to below {} are its own", seqs.start, seqs.end));
+                }
+                if let Some(last) = last.insert(collection.incarnation, to).filter(|last| *last >= from) {
+                    return Some(format!("it stores seq {from} of incarnation {} after seq {last}", collection.incarnation));
+                }
+            }
+        }
+        None
+    }
+}
+
 impl CatalogChange {
     /// The life that begins with it, if one does.
-    pub fn begun(&self) -> Option<Incarnation> {
+    fn begun(&self) -> Option<Incarnation> {
         match self {
             CatalogChange::Create { incarnation, .. } | CatalogChange::Clear { new: incarnation, .. } => Some(*incarnation),
             CatalogChange::Drop { .. } | CatalogChange::Rename { .. } | CatalogChange::Swap { .. } | CatalogChange::FixDimension { .. } => None,

@@ -95,7 +95,6 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
     describe_directory(&opened(path.as_ref())?)
 }
 
-/// The directory of a database. Nothing is made.
 /// Manifests and files of tombstones are never longer; what claims to be one and is, is not read.
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -108,6 +107,7 @@ fn whole(file: &dyn File) -> std::io::Result<Vec<u8>> {
     file.read_all()
 }
 
+/// The directory of a database. Nothing is made.
 fn opened(path: &Path) -> Result<FsDirectory> {
     FsDirectory::open(path).map_err(|e| Error::no_directory("a database", path, e))
 }

@@ -135,36 +135,18 @@ impl Live {
     }
 
     fn apply(&mut self, state: &State, facts: &[Option<Facts>], commit: &Commit) -> Result<()> {
+        if let Some(what) = commit.effects.misnumbered(self.next_seq, self.next_incarnation) {
+            return Err(Error::InvalidArgument(what));
+        }
         for change in &commit.effects.catalog {
             self.change(change).map_err(Error::InvalidArgument)?;
         }
-        let (next_seq, next_incarnation) = (commit.effects.next_seq, commit.effects.next_incarnation);
-        if next_seq < self.next_seq || next_incarnation < self.next_incarnation {
-            let what = format!("the next seq and incarnation are {next_seq} and {next_incarnation}, they were greater before");
-            return Err(Error::InvalidArgument(what));
-        }
-        for incarnation in commit.effects.catalog.iter().filter_map(CatalogChange::begun) {
-            let (first, end) = (self.next_incarnation, next_incarnation);
-            if !(first..end).contains(&incarnation) {
-                return Err(Error::InvalidArgument(format!("incarnation {incarnation} begins, new ones lie in {first}..{end}")));
-            }
-        }
-        let mut last: BTreeMap<Incarnation, Seq> = BTreeMap::new();
         for effects in &commit.effects.collections {
             self.deaths(state, effects)?;
-            self.births(effects, next_seq)?;
-            let rows = effects.rows.iter().map(|row| (row.seq, row.seq));
-            for (from, to) in rows.chain(effects.landed.iter().map(|entry| (entry.base_seq, entry.last_seq))) {
-                if let Some(last) = last.insert(effects.incarnation, to).filter(|last| *last >= from) {
-                    return Err(Error::InvalidArgument(format!(
-                        "seq {from} of incarnation {} comes after seq {last}",
-                        effects.incarnation
-                    )));
-                }
-            }
+            self.births(effects)?;
         }
         self.take_segments(state, facts, commit.lsn)?;
-        (self.next_seq, self.next_incarnation) = (next_seq, next_incarnation);
+        (self.next_seq, self.next_incarnation) = (commit.effects.next_seq, commit.effects.next_incarnation);
         Ok(())
     }
 
@@ -242,13 +224,9 @@ impl Live {
         Ok(())
     }
 
-    fn births(&mut self, effects: &CollectionEffects, next_seq: Seq) -> Result<()> {
-        let before = self.next_seq;
+    fn births(&mut self, effects: &CollectionEffects) -> Result<()> {
         let Some(collection) = self.collections.get_mut(&effects.incarnation) else { return Ok(()) };
         for row in &effects.rows {
-            if row.seq < before || row.seq >= next_seq {
-                return Err(Error::InvalidArgument(format!("a row has seq {}, new ones lie in {before}..{next_seq}", row.seq)));
-            }
             let found = row.document.vector.as_ref().map(|v| v.len() as u64);
             let expected = collection.schema.dimension.map(u64::from);
             if found.is_some() && found != expected {
@@ -261,12 +239,6 @@ impl Live {
                 return Err(Error::InvalidArgument(what));
             }
             collection.logged.insert(row.seq, LoggedRow { seq: row.seq, document: row.document.clone(), dead: false });
-        }
-        for entry in &effects.landed {
-            if entry.base_seq < before || entry.last_seq >= next_seq || entry.base_seq > entry.last_seq {
-                let what = format!("a segment has the seqs {} to {}, new ones lie in {before}..{next_seq}", entry.base_seq, entry.last_seq);
-                return Err(Error::InvalidArgument(what));
-            }
         }
         Ok(())
     }
