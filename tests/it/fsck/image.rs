@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use triune::format::checksum::crc32;
+use triune::format::docs::{DocBlock, DocIndexEntry};
 use triune::format::head::{HEAD_SLOT_BYTES, HeadSlot, HeadState};
 use triune::format::manifest::{Manifest, SegmentEntry, decode_manifest, encode_manifest};
 use triune::format::segment::{BLOCK_BYTES, SectionEntry, SectionKind, SegmentFooter, decode_table, encode_table};
@@ -149,6 +150,26 @@ impl Image {
 
     pub fn footer(&self, segment: &SegmentEntry) -> SegmentFooter {
         frame(&self.segment_bytes(segment)).0
+    }
+
+    /// The bodies of a segment's documents by row, or none when its blocks do not decode.
+    pub fn bodies(&self, segment: usize) -> Option<Vec<Vec<u8>>> {
+        let entry = &self.segments()[segment];
+        let (bytes, table) = (self.segment_bytes(entry), self.sections(entry));
+        let section = |kind: SectionKind| {
+            let e = table.iter().find(|e| e.kind.get() == kind as u16).unwrap();
+            &bytes[e.offset.get() as usize..][..e.length.get() as usize]
+        };
+        let mut bodies = Vec::new();
+        for entry in section(SectionKind::DocIndex).chunks(size_of::<DocIndexEntry>()) {
+            let entry = DocIndexEntry::decode(entry, u32::MAX).ok()?;
+            let stored = &section(SectionKind::Docs)[entry.offset.get() as usize..][..entry.stored_length.get() as usize];
+            let block = DocBlock::decode(&entry, stored).ok()?;
+            for row in 0..entry.rows.get() {
+                bodies.push(block.body(entry.first_row.get() + row).ok()?.to_vec());
+            }
+        }
+        Some(bodies)
     }
 
     fn segment_bytes(&self, segment: &SegmentEntry) -> Vec<u8> {

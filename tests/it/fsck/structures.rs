@@ -23,8 +23,9 @@ pub fn finds(disk: &SimDirectory, level: u8, code: Code) {
 #[test]
 fn a_changed_byte_of_any_section_is_found_though_every_checksum_holds() {
     let image = Image::of_rich();
-    let (mut tried, mut at_two) = (0, 0);
+    let (mut tried, mut at_two, mut the_same) = (0, 0, 0);
     for segment in 0..2 {
+        let bodies = image.bodies(segment);
         for entry in image.sections(&image.segments()[segment]) {
             let kind = SectionKind::from_number(entry.kind.get()).unwrap();
             let length = entry.length.get() as usize;
@@ -34,6 +35,12 @@ fn a_changed_byte_of_any_section_is_found_though_every_checksum_holds() {
                 // The checksums were mended.
                 assert!(at > 0 || check(&disk, 1).is_clean(), "{kind:?}: {:#?}", check(&disk, 1).findings);
                 let report = check(&disk, 3);
+                // A block has more than one encoding in LZ4: a match may point to another place where the same bytes stand.
+                if kind == SectionKind::Docs && report.is_clean() {
+                    assert!(Image { disk }.bodies(segment) == bodies, "byte {at} of {length}, segment {segment}");
+                    the_same += 1;
+                    continue;
+                }
                 assert!(!report.is_clean(), "{kind:?}, byte {at} of {length}, segment {segment}");
                 let derived = entry.flags.get() & SECTION_DERIVED != 0;
                 let worst = report.worst().unwrap();
@@ -43,7 +50,7 @@ fn a_changed_byte_of_any_section_is_found_though_every_checksum_holds() {
             }
         }
     }
-    assert!(tried > 300 && at_two > tried / 2, "{at_two} of {tried} at level 2");
+    assert!(tried > 300 && at_two > tried / 2 && the_same < 5, "{at_two} of {tried} at level 2; {the_same} changed nothing");
 }
 
 #[test]
