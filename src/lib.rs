@@ -77,6 +77,7 @@ pub use engine::{
 };
 pub use engine::{
     Collection, CollectionStats, Commit, Database, Nearest, Outcome, RecallAudit, RecoveryReport, Scan, Snapshot, SourceInfo, WriteBatch,
+    check_new_collection,
 };
 pub use error::{Corruption, Error, ErrorCode, Result};
 pub use filter::Filter;

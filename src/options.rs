@@ -390,7 +390,7 @@ pub struct Schema {
     pub extractor: ExtractorKind,
     /// The metadata key that names a document's source when it has none of its own.
     pub source_key: String,
-    /// Names the model that made the vectors; `None` when unknown.
+    /// Names the model that made the vectors, in at most 1,024 bytes; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
     /// How its vector graphs are built.
@@ -438,6 +438,10 @@ impl Schema {
         }
         self.hnsw.validate()?;
         self.leg_weights.validate()?;
+        // With it and the source key within their limits, a schema always fits the record that creates its collection: spec 8.1.
+        if let Some(name) = self.embedder.as_ref().filter(|name| !name.is_empty()) {
+            check_name("the name of an embedder", name)?;
+        }
         check_name("source key", &self.source_key)
     }
 }

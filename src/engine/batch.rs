@@ -1,6 +1,6 @@
 //! What a caller asks for: a write batch, checked and prepared before the writer's lock is taken.
 
-use super::companions::{Companion, refuse_companion};
+use super::companions::{Companion, check_new_collection, refuse_companion};
 use crate::document::{Document, Metadata, Patch, StoredDocument};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -224,9 +224,7 @@ impl Staged {
                 Operation::DeleteSource { collection, source } => StagedOperation::DeleteSource { collection, source },
                 Operation::Clear { collection } => StagedOperation::Clear { collection },
                 Operation::Create { name, schema } => {
-                    check_name("a collection's name", &name)?;
-                    refuse_companion(&name)?;
-                    schema.validate()?;
+                    check_new_collection(&name, &schema)?;
                     StagedOperation::Create { name, schema }
                 }
                 Operation::Drop { name } => StagedOperation::Drop { name },

@@ -4,6 +4,7 @@
 //! that there is no database, and what a build that was killed left is refused by name. The machinery is that of `restore.rs`.
 
 use super::batch::{round_vector, stored};
+use super::companions::check_new_collection;
 use super::events::{self, Timer};
 use super::restore::Restorer;
 use super::segments::OpenFiles;
@@ -71,7 +72,7 @@ pub struct BuildReport {
     /// The least share of the true ten nearest, 0 to 1, that a walk with `ef` 64 found in one of the graphs, as measured when it was
     /// built; `None` without a graph.
     pub recall: Option<f64>,
-    /// Bytes of all files.
+    /// Bytes of all files; 0 when they could not be counted afterwards.
     pub bytes: u64,
 }
 
@@ -124,6 +125,7 @@ impl Builder {
         if restorer.collections().iter().any(|c| c.name == name) {
             return Err(Error::AlreadyExists(format!("collection {name:?} in this build; nothing was changed. Give it another name")));
         }
+        check_new_collection(name, &schema)?;
         restorer.collection(name, schema)
     }
 
@@ -175,7 +177,8 @@ impl Builder {
         // Afterwards it is too late.
         self.restorer()?;
         self.restorer.take().expect("it was there just now").finish()?;
-        report.bytes = bytes_of(self.dir.as_ref())?;
+        // The database is there, whatever the system says of its files now.
+        report.bytes = bytes_of(self.dir.as_ref()).unwrap_or_default();
         events::built(report.documents, report.segments, report.bytes, self.timer);
         // The directory stays.
         self.made = None;

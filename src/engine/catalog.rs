@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 use crate::format::effects::CatalogChange;
 use crate::options::{Schema, check_name};
 
+/// What the name of a companion is called, when it is refused.
+const BESIDE: &str = "the name of what is kept beside a collection";
+
 impl Resolver<'_> {
     pub(super) fn create(&mut self, name: &str, schema: Schema) -> Result<Outcome> {
         self.refuse_taken(name)?;
@@ -51,14 +54,13 @@ impl Resolver<'_> {
         let companions = self.companions(from);
         self.rename_one(from, to)?;
         for companion in companions {
-            let to = companion.of(to);
-            check_name("the name of what is kept beside a collection", &to)?;
-            self.rename_one(&companion.of(from), &to)?;
+            self.rename_one(&companion.of(from), &companion.of(to))?;
         }
         Ok(Outcome::default())
     }
 
     fn rename_one(&mut self, from: &str, to: &str) -> Result<()> {
+        check_name(if Companion::named(to).is_some() { BESIDE } else { "a collection's name" }, to)?;
         let incarnation = self.info(from)?.incarnation;
         self.refuse_taken(to)?;
         self.change(CatalogChange::Rename { from: from.into(), to: to.into(), incarnation })
@@ -97,7 +99,8 @@ impl Resolver<'_> {
             schema.embedder = Some(embedder.into());
         }
         let name = companion.of(parent);
-        check_name("the name of what is kept beside a collection", &name)?;
+        check_name(BESIDE, &name)?;
+        schema.validate()?;
         match (self.info(&name), embedder) {
             (Err(_), _) => drop(self.create(&name, schema)?),
             (Ok(info), Some(embedder)) => refuse_other_embedder(&name, &info.schema, embedder)?,

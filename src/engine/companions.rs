@@ -10,7 +10,7 @@ use super::batch::{Operation, WriteBatch};
 use super::snapshot::{Collection, Snapshot};
 use crate::document::Document;
 use crate::error::{Error, ErrorCode, Result};
-use crate::options::{ExtractorKind, Metric, Schema};
+use crate::options::{ExtractorKind, Metric, Schema, check_name};
 
 /// What a companion collection holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +56,30 @@ impl Companion {
     }
 }
 
+/// Refuses a name and a schema that no new collection can have.
+///
+/// # Errors
+/// `LimitExceeded` or `InvalidArgument`.
+///
+/// ```
+/// use triune::{ErrorCode, Schema};
+/// triune::check_new_collection("notes", &Schema::default())?;
+/// let refused = triune::check_new_collection("notes:sources", &Schema::default()).unwrap_err();
+/// assert_eq!(refused.code(), ErrorCode::InvalidArgument);
+/// # Ok::<(), triune::Error>(())
+/// ```
+pub fn check_new_collection(name: &str, schema: &Schema) -> Result<()> {
+    check_name("a collection's name", name)?;
+    refuse_companion(name)?;
+    schema.validate()
+}
+
 /// Refuses a name that only a write to a companion gives.
 pub(super) fn refuse_companion(name: &str) -> Result<()> {
     match Companion::named(name) {
         None => Ok(()),
         Some(companion) => Err(Error::InvalidArgument(format!(
-            "{name:?} is the name of what is kept beside a collection, which is made with its first entry; nothing of the batch was written. A \
+            "{name:?} is the name of what is kept beside a collection, which is made with its first entry; nothing was written. A \
              name that does not end in {:?} is free",
             companion.suffix()
         ))),

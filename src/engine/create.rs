@@ -46,6 +46,8 @@ pub(crate) fn look(dir: &dyn Directory) -> Result<Found> {
         // A restore or a backup says so in HEAD for as long as nothing in its directory counts, whatever files it has made.
         Ok(HeadVerdict::NoValidSlot { .. }) if is_unfinished(dir)? => return Ok(Found::Unfinished),
         Ok(HeadVerdict::Missing | HeadVerdict::NoValidSlot { .. }) => {}
+        // The system would not let it be read, so nobody knows.
+        Err(e @ Error::Io { .. }) => return Err(e),
         // Valid, newer or forked: a database in any case.
         _ => return Ok(Found::Database),
     }

@@ -70,6 +70,7 @@ pub use backup::BackupReport;
 pub use batch::WriteBatch;
 pub use builder::{BuildReport, Builder};
 pub use commit::Commit;
+pub use companions::check_new_collection;
 pub use entity_vectors::{EntityVectors, NearestEntity};
 pub use health::{BackgroundError, Health, MergeBacklog, PinnedSnapshots, WaitingGarbage};
 pub use open::RecoveryReport;

@@ -298,7 +298,7 @@ def manifests():
     yield "manifest: something after it", body(raw=lambda t: t + b"x"), CORRUPT
     yield "manifest: an array", body(raw=lambda t: b"[]"), CORRUPT
     for key, value, status in (("analyzer", "nope", CORRUPT), ("metric", 5, CORRUPT), ("source_key", "", CORRUPT), ("source_key", "k" * 1025, CORRUPT),
-                               ("embedder", "", OK), ("embedder", None, OK), ("dimension", 0, CORRUPT), ("dimension", 65536, CORRUPT),
+                               ("embedder", "", OK), ("embedder", None, OK), ("embedder", "é" * 512, OK), ("embedder", "e" * 1025, CORRUPT), ("dimension", 0, CORRUPT), ("dimension", 65536, CORRUPT),
                                ("components", "f8", CORRUPT), ("components", "f16", CORRUPT), ("components", "f32", OK),
                                ("leg_weights", {"vector": 0, "text": 1000000, "graph": 1}, OK),
                                ("leg_weights", {"vector": 1000001, "text": 1, "graph": 1}, CORRUPT),

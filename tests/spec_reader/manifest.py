@@ -95,6 +95,7 @@ def schema(file, at, o):
     need(known.get("extractor") in ("none", "compat"), at, "extractor")
     key = known.get("source_key")
     need(isinstance(key, str) and 1 <= len(key.encode()) <= NAME_BYTES_MAX, at, "source_key")
+    need(len((known.get("embedder") or "").encode()) <= NAME_BYTES_MAX, at, "embedder")
     dimension = known.get("dimension", 1)
     need(type(dimension) is int and 1 <= dimension <= DIMENSION_MAX, at, "dimension")
     need(known.get("components", "f32") in ("f32", "f16"), at, "components")

@@ -251,7 +251,7 @@ pub(crate) struct IngestArgs {
     pub(crate) embedder: Option<String>,
     #[command(flatten)]
     pub(crate) cutting: crate::ingest::chunk::Cutting,
-    /// Also remove what was ingested before (with the same --prefix) and is in none of these folders any more
+    /// Also remove every source that is in none of these folders any more; with --prefix only those below it
     #[arg(long)]
     pub(crate) prune: bool,
     /// Put P/ before the name of every file, so that several folders can share a collection

@@ -34,6 +34,10 @@ impl Lines {
             (Box::new(BufReader::with_capacity(1 << 20, std::io::stdin())), "stdin")
         } else {
             let opened = File::open(file).map_err(|e| Failure::file(file, &e))?;
+            if opened.metadata().is_ok_and(|m| m.is_dir()) {
+                let message = format!("{file} is a directory; nothing was read. Name a file with a line of JSON for each entry");
+                return Err(Failure::Refused { code: ErrorCode::Io, message });
+            }
             (Box::new(BufReader::with_capacity(1 << 20, opened)), file)
         };
         Ok(Lines { reader, name: name.to_string(), buffer: Vec::new(), number: 0, bytes: 0 })

@@ -255,7 +255,11 @@ pub(crate) fn report(json: bool, code: ErrorCode, message: &str) {
     let mut stderr = io::stderr().lock();
     let _ = match json {
         true => writeln!(stderr, "{}", serde_json::json!({ "error": ErrorObject { code: code.as_str(), message } })),
-        false => writeln!(stderr, "error[{code}]: {}", Harmless(message)),
+        // What a library says may take lines of its own; an error takes one.
+        false => {
+            let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            writeln!(stderr, "error[{code}]: {}", Harmless(lines.join(" ")))
+        }
     };
 }
 

@@ -103,20 +103,35 @@ impl Collector<'_> {
     /// Takes the rows of a segment that live as far as its tombstones say.
     pub(super) fn segment(&mut self, incarnation: Incarnation, entry: &SegmentEntry) -> Result<()> {
         let (dead, unsure) = self.tombstones(entry)?;
-        self.rows_of(incarnation, entry, &dead, unsure.as_ref())
+        let hash = self.rows_of(incarnation, entry, &dead, unsure.as_ref())?;
+        let (collection, said) = (self.collections.get(&incarnation), entry.content_hash);
+        if let (Some(collection), Some(found)) = (collection, hash.filter(|found| *found != said)) {
+            let reason =
+                format!("the content hashes of all rows add up to {found:#x}, the manifest says {said:#x}: some are not what was stored");
+            let loss = Loss::new(LossKind::Altered, reason).collection(&collection.name).rows(entry.rows.saturating_sub(dead.len()));
+            self.ledger.push(loss.place(&FileName::Segments(entry.file).to_string(), entry.offset, Some(entry.length)));
+        }
+        Ok(())
     }
 
-    /// Takes the rows of a segment that are not among the dead. `unsure` is what to say of each.
-    fn rows_of(&mut self, incarnation: Incarnation, entry: &SegmentEntry, dead: &RoaringBitmap, unsure: Option<&Loss>) -> Result<()> {
+    /// Takes the rows of a segment that are not among the dead. `unsure` is what to say of each. Gives the content hash of all of its rows, if
+    /// each can be read.
+    fn rows_of(
+        &mut self,
+        incarnation: Incarnation,
+        entry: &SegmentEntry,
+        dead: &RoaringBitmap,
+        unsure: Option<&Loss>,
+    ) -> Result<Option<u64>> {
         let name = FileName::Segments(entry.file).to_string();
-        let Some(collection) = self.collections.get_mut(&incarnation) else { return Ok(()) };
+        let Some(collection) = self.collections.get_mut(&incarnation) else { return Ok(None) };
         let opened = match OpenSegment::open(self.dir, entry)? {
             Ok(opened) => opened,
             Err(e) => {
                 let rows = entry.rows - entry.tombstones.as_ref().map_or(0, |t| t.dead).min(entry.rows);
                 let loss = Loss::of(LossKind::Documents, &e).collection(&collection.name).rows(rows);
                 self.ledger.push(loss.place(&name, entry.offset, Some(entry.length)));
-                return Ok(());
+                return Ok(None);
             }
         };
         let index = self.segments.len();
@@ -128,7 +143,7 @@ impl Collector<'_> {
         if opened.components() == Some(Components::F32) {
             collection.widen(self.ledger);
         }
-        opened.rows(|found| {
+        let hash = opened.rows(|found| {
             let Found { row, id, seq, document, mut vector } = found;
             if dead.contains(row) {
                 return Ok(());
@@ -155,7 +170,7 @@ impl Collector<'_> {
             Ok(())
         })?;
         self.segments.push(opened);
-        Ok(())
+        Ok(hash)
     }
 
     /// Takes a segment that no manifest is left to name: a collection of its own, since nobody knows whose it was or which rows are dead.
@@ -304,8 +319,10 @@ impl Collector<'_> {
     pub(super) fn finish(self) -> (Vec<Gathered>, Vec<OpenSegment>) {
         let mut kept: Vec<Gathered> = Vec::new();
         let mut names: HashMap<String, usize> = HashMap::new();
+        // What a lost commit or a lost manifest would have said of a document's death is told by their lines.
+        let commits_lost = self.ledger.iter().any(|loss| matches!(loss.kind, LossKind::Commits | LossKind::Manifest));
         for (incarnation, mut collection) in self.collections {
-            collection.settle(self.ledger);
+            collection.settle(commits_lost, self.ledger);
             // Two of one name: a drop or a rename was lost. The younger one keeps it.
             if let Some(older) = names.insert(collection.name.clone(), kept.len()) {
                 let name = format!("{} (before collection {incarnation})", collection.name);
@@ -321,14 +338,21 @@ impl Collector<'_> {
 }
 
 impl Gathered {
-    /// Drops older versions of ids, and tells what is lost.
-    fn settle(&mut self, ledger: &mut Vec<Loss>) {
+    /// Drops older versions of ids, and tells what is lost. `commits_lost`: whether commits are that may have replaced one.
+    fn settle(&mut self, commits_lost: bool, ledger: &mut Vec<Loss>) {
         self.schema.dimension = self.dimension.or(self.schema.dimension);
         let mut newest: HashMap<Box<str>, Seq> = HashMap::new();
         for (seq, row) in &self.rows {
             newest.insert(row.id.clone(), *seq);
         }
-        self.rows.retain(|seq, row| newest.get(&row.id) == Some(seq));
+        self.rows.retain(|seq, row| {
+            let kept = newest.get(&row.id) == Some(seq);
+            if !kept && !commits_lost && !row.losses.iter().any(|loss| loss.kind == LossKind::Death) {
+                let reason = format!("it lives beside a newer document of this id, which is kept; nothing replaced it (seq {seq})");
+                ledger.push(Loss::new(LossKind::Document, reason).collection(&self.name).id(Some(&row.id)));
+            }
+            kept
+        });
         for row in self.rows.values_mut() {
             ledger.append(&mut row.losses);
         }

@@ -16,6 +16,9 @@ pub enum LossKind {
     Death,
     /// Documents are lost whose ids are not known; `rows` says how many at most.
     Documents,
+    /// Documents are kept, and some of them are not what was stored: the checksums of their bytes hold, the hash of their contents does not.
+    /// `rows` says how many there are.
+    Altered,
     /// Commits are lost, whatever they did: documents that they wrote are missing, and such that they deleted are back.
     Commits,
     /// The name or the schema of a collection is lost; its documents are kept under a name that was made up, and said.

@@ -1,7 +1,7 @@
 //! One segment, read as far as its blocks hold.
 
-use crate::docstore::RowsReader;
 use crate::docstore::salvage::{SalvagedRow, tolerated};
+use crate::docstore::{RowsReader, content_hash};
 use crate::document::StoredDocument;
 use crate::error::{Error, Result};
 use crate::format::manifest::SegmentEntry;
@@ -64,8 +64,9 @@ impl OpenSegment {
         self.vectors.as_ref().ok()?.as_ref().filter(|v| v.count() > 0).map(VectorsReader::components)
     }
 
-    /// Hands every row to `each`, with its vector, in ascending order.
-    pub(super) fn rows(&self, mut each: impl FnMut(Found) -> Result<()>) -> Result<()> {
+    /// Hands every row to `each`, with its vector, in ascending order. Gives the content hash of all rows, if each can be read.
+    pub(super) fn rows(&self, mut each: impl FnMut(Found) -> Result<()>) -> Result<Option<u64>> {
+        let mut hash = Some(0u64);
         self.rows.salvage(|found| {
             let SalvagedRow { row, id, seq, mut document } = found;
             let mut vector = Ok(());
@@ -75,8 +76,11 @@ impl OpenSegment {
                     Err(e) => vector = Err(e),
                 }
             }
+            let whole = document.as_ref().ok().filter(|_| vector.is_ok());
+            hash = hash.zip(whole).map(|(hash, document)| hash.wrapping_add(content_hash(document)));
             each(Found { row, id, seq, document, vector })
-        })
+        })?;
+        Ok(hash)
     }
 
     fn vector(&self, row: u32) -> Result<Result<Option<Box<[f32]>>>> {

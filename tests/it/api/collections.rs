@@ -1,13 +1,19 @@
 //! Collections come and go in the same log as their documents.
 
 use super::{at_every_stage, doc, fresh, ids, main_of, open, put, refused, search};
-use triune::{Database, ErrorCode, Metric, Mode, Schema, Scorer, Search, WriteBatch};
+use std::sync::Arc;
+use triune::io::SimDirectory;
+use triune::retrieval::RetrievalConfig;
+use triune::{Builder, Database, ErrorCode, Metric, Mode, Options, Schema, Scorer, Search, WriteBatch};
 
 fn batch(fill: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
     let mut batch = WriteBatch::new();
     fill(&mut batch);
     batch
 }
+
+/// The calls of a batch are chained; their value is of no use here.
+fn done(_: &mut WriteBatch) {}
 
 fn ids_in(db: &Database, name: &str) -> Vec<String> {
     ids(&db.snapshot().collection(name).unwrap())
@@ -122,6 +128,49 @@ fn a_swap_exchanges_two_names_at_once() {
             ErrorCode::NotFound,
             &["\"gone\""],
         );
+    });
+}
+
+#[test]
+fn a_swap_that_would_give_what_is_kept_beside_a_collection_too_long_a_name_is_refused_and_changes_nothing() {
+    let (disk, db) = fresh();
+    let config = RetrievalConfig { chunks: 3, ..RetrievalConfig::default() };
+    db.commit(batch(|b| {
+        done(b.configure_source("main", "s", config).unwrap());
+    }))
+    .unwrap();
+    let long = "x".repeat(1020);
+    db.create_collection(&long, Schema::default()).unwrap();
+    let refusals = [
+        batch(|b| done(b.swap_collections("main", &*long))),
+        batch(|b| done(b.swap_collections(&*long, "main"))),
+        batch(|b| done(b.drop_collection(&*long).rename_collection("main", &*long))),
+    ];
+    for refusal in refusals {
+        refused(db.commit(refusal), ErrorCode::LimitExceeded, &["1028", "1024"]);
+    }
+    at_every_stage(&disk, db, |db| {
+        assert_eq!(db.snapshot().collections(), ["main".to_string(), "main:sources".into(), long.clone()]);
+    });
+}
+
+#[test]
+fn a_schema_is_refused_that_the_record_of_a_creation_could_not_hold() {
+    let (disk, db) = fresh();
+    let named = |bytes: usize| Schema { embedder: Some("\0".repeat(bytes)), source_key: "\0".repeat(1024), ..Schema::default() };
+    refused(db.create_collection("next", named(1025)), ErrorCode::LimitExceeded, &["1025", "1024", "embedder"]);
+    refused(
+        db.commit(batch(|b| done(b.put_entity_vectors_by("main", "e".repeat(70_000), vec![("E".to_string(), vec![1.0])])))),
+        ErrorCode::LimitExceeded,
+        &["70000", "1024"],
+    );
+    let mut builder = Builder::create_in(Arc::new(SimDirectory::new()), Options::default()).unwrap();
+    refused(builder.collection("next", named(1025)), ErrorCode::LimitExceeded, &["1025"]);
+    refused(builder.collection("next:sources", Schema::default()), ErrorCode::InvalidArgument, &[":sources"]);
+    // The longest that is taken, in the spelling that takes the most bytes, is found again after a kill.
+    db.create_collection("next", named(1024)).unwrap();
+    at_every_stage(&disk, db, |db| {
+        assert_eq!(*db.snapshot().collection("next").unwrap().schema(), named(1024));
     });
 }
 

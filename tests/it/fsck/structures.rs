@@ -93,6 +93,43 @@ fn a_vector_that_is_no_number_is_lost_by_its_name_when_the_rest_is_saved() {
 }
 
 #[test]
+fn an_id_that_lives_twice_costs_no_document_without_a_line() {
+    let image = Image::of_rich();
+    // Of ten ids that differ in one digit, two are made the same.
+    let disk = image.with_section(0, SectionKind::Ids, |bytes| {
+        let at = bytes.windows(5).position(|id| id == b"doc 1").unwrap();
+        bytes[at + 4] = b'2';
+    });
+    assert!(codes(&check(&disk, 2)).contains(&Code::IdTwice));
+    let survey = Salvage::survey(&disk).unwrap();
+    let lines: Vec<_> = survey.ledger().iter().map(|loss| (loss.kind, loss.id.as_deref(), loss.rows)).collect();
+    let whole = image.bodies(0).unwrap().len() as u64;
+    assert!(
+        matches!(lines[..], [(LossKind::Altered, None, Some(rows)), (LossKind::Document, Some("doc 2"), None)] if rows <= whole),
+        "{lines:?}"
+    );
+    let kept: u64 = survey.collections().iter().map(|c| c.documents).sum();
+    let before = Salvage::survey(&image.disk).unwrap();
+    assert!(before.ledger().is_empty());
+    assert_eq!(kept + 1, before.collections().iter().map(|c| c.documents).sum::<u64>());
+}
+
+#[test]
+fn documents_that_are_not_what_was_stored_are_kept_and_told() {
+    let image = Image::of_rich();
+    let disk = image.with_section(0, SectionKind::Vectors, |bytes| bytes[..4].copy_from_slice(&7.5f32.to_le_bytes()));
+    assert!(codes(&check(&disk, 2)).contains(&Code::ContentHash));
+    let survey = Salvage::survey(&disk).unwrap();
+    assert!(
+        matches!(survey.ledger(), [one] if one.kind == LossKind::Altered && one.collection.as_deref() == Some("main")),
+        "{:?}",
+        survey.ledger()
+    );
+    let before = Salvage::survey(&image.disk).unwrap();
+    assert_eq!(survey.collections(), before.collections());
+}
+
+#[test]
 fn what_the_manifest_counts_is_counted_again() {
     let image = Image::of_rich();
     finds(&image.with_manifest(|m| m.collections[0].tokens -= 1), 2, Code::ManifestTotals);

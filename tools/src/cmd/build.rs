@@ -43,11 +43,12 @@ fn named(args: &BuildArgs, schema: &mut Schema) -> Outcome<Option<Box<dyn Embedd
     if let Some(name) = &args.embedder_name {
         embedder::named(name, schema);
     }
-    schema.validate()?;
+    triune::check_new_collection(&args.target.collection, schema)?;
     let Some(given) = &args.embedder else { return Ok(None) };
     let embedder = Wanted::parse(Some(given))?.for_new_collection()?;
     if let Some(embedder) = &embedder {
         embedder::name(&**embedder, schema);
+        schema.validate()?;
     }
     Ok(embedder)
 }

@@ -17,6 +17,7 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
             embedder::name(&*embedder, &mut schema);
         }
     }
+    triune::check_new_collection(&args.target.collection, &schema)?;
     let (database, made) = match Database::create(&args.target.database) {
         Ok(database) => (database, true),
         Err(Error::AlreadyExists(what)) => match super::open_for_writing(&args.target.database) {

@@ -237,6 +237,11 @@ fn questions() -> Outcome<Vec<Asked>> {
 fn directory(given: Option<&Path>) -> Outcome<PathBuf> {
     if let Some(directory) = given {
         let failed = |e| Failure::file(directory.display(), &e);
+        if directory.is_file() {
+            let message =
+                format!("{} is a file, and a demo takes a directory; nothing was changed. Name a new or empty one", directory.display());
+            return Err(Failure::invalid(message));
+        }
         std::fs::create_dir_all(directory).map_err(failed)?;
         if std::fs::read_dir(directory).map_err(failed)?.next().is_some() {
             let message = format!("{} is not empty; nothing was changed. Name a new or empty directory", directory.display());

@@ -37,7 +37,10 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
 
     // Where nothing is yet, an embedder that does not answer leaves nothing.
-    let first = if args.target.database.exists() { None } else { Some(answering(&wanted)?) };
+    let first = match args.target.database.exists() {
+        true => None,
+        false => Some(new_collection(&args.target.collection, &wanted)?),
+    };
     let database = open_or_create(&args.target.database)?;
     let (schema, embedder) = collection(&database, &args.target.collection, &wanted, first)?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -89,19 +92,31 @@ fn answering(wanted: &Wanted) -> Outcome<MaybeEmbedder> {
     Ok(embedder)
 }
 
-/// The schema of the collection, which is made when it is not there, and the embedder of what comes into it, unless it is at hand.
-fn collection(database: &Database, name: &str, wanted: &Wanted, at_hand: Option<MaybeEmbedder>) -> Outcome<(Schema, MaybeEmbedder)> {
+/// The schema of a collection that is to be made, and the embedder of what comes into it.
+fn new_collection(name: &str, wanted: &Wanted) -> Outcome<(Schema, MaybeEmbedder)> {
+    let mut schema = Schema { source_key: "file_path".into(), ..Schema::default() };
+    let embedder = answering(wanted)?;
+    if let Some(embedder) = &embedder {
+        embedder::name(&**embedder, &mut schema);
+    }
+    triune::check_new_collection(name, &schema)?;
+    Ok((schema, embedder))
+}
+
+/// The schema of the collection, which is made when it is not there, and the embedder of what comes into it, unless both are at hand.
+fn collection(
+    database: &Database,
+    name: &str,
+    wanted: &Wanted,
+    at_hand: Option<(Schema, MaybeEmbedder)>,
+) -> Outcome<(Schema, MaybeEmbedder)> {
     let snapshot = database.snapshot();
     if snapshot.collections().iter().any(|c| c == name) {
         let schema = snapshot.collection(name)?.schema().clone();
         let embedder = wanted.for_documents(name, &schema)?;
         return Ok((schema, embedder));
     }
-    let mut schema = Schema { source_key: "file_path".into(), ..Schema::default() };
-    let embedder = at_hand.map_or_else(|| answering(wanted), Ok)?;
-    if let Some(embedder) = &embedder {
-        embedder::name(&**embedder, &mut schema);
-    }
+    let (schema, embedder) = at_hand.map_or_else(|| new_collection(name, wanted), Ok)?;
     database.create_collection(name, schema.clone())?;
     Ok((schema, embedder))
 }

@@ -19,8 +19,11 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Looks at `path`; what it leads to must be there.
+    /// Looks at `path`; what it leads to must be there, and be no database.
     pub(crate) fn at(path: &Path) -> io::Result<Root> {
+        if is_database(path) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a database, and its files are no documents"));
+        }
         Ok(Root { path: path.to_path_buf(), is_folder: fs::metadata(path)?.is_dir() })
     }
 
@@ -104,10 +107,12 @@ fn is_folder(entry: &DirEntry) -> bool {
 
 /// Neither version control's own folder nor a database: the one that is written to may well lie here.
 fn wanted(folder: &DirEntry) -> bool {
+    folder.file_name() != ".git" && !is_database(folder.path())
+}
+
+fn is_database(folder: &Path) -> bool {
     let mut magic = [0; 8];
-    let mut is_database =
-        || File::open(folder.path().join("HEAD")).and_then(|mut f| f.read_exact(&mut magic)).is_ok_and(|()| &magic == b"TRIUNEHD");
-    folder.file_name() != ".git" && !is_database()
+    File::open(folder.join("HEAD")).and_then(|mut f| f.read_exact(&mut magic)).is_ok_and(|()| &magic == b"TRIUNEHD")
 }
 
 fn found(below: &Path, path: &Path, file_type: io::Result<fs::FileType>) -> Found {

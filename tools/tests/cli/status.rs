@@ -41,6 +41,43 @@ fn a_missing_database_names_the_command_that_makes_one() {
 }
 
 #[test]
+fn what_no_collection_can_be_leaves_no_database() {
+    let db = Db::absent();
+    let folder = db.directory.path().join("notes").to_str().unwrap().to_string();
+    std::fs::create_dir(&folder).unwrap();
+    db.file("notes/a.md", "# A");
+    let (long, documents) = ("x".repeat(1025), db.file("d.jsonl", "{\"id\":\"a\",\"text\":\"t\"}\n"));
+    for (name, status, code) in [("notes:sources", 17, "InvalidArgument"), (long.as_str(), 19, "LimitExceeded")] {
+        for (command, rest) in [("create", vec![]), ("ingest", vec![folder.as_str()]), ("build", vec!["--input", documents.as_str()])] {
+            let rest: Vec<&str> = rest.into_iter().chain(["--collection", name]).collect();
+            db.run(command, &rest).refused(status, code, &[]);
+            assert!(!crate::support::exists(&db.path()), "`{command}` made something");
+        }
+    }
+    db.run("create", &["--embedder-name", &"e".repeat(1025)]).refused(19, "LimitExceeded", &["1025", "1024"]);
+    assert!(!crate::support::exists(&db.path()));
+}
+
+#[test]
+fn an_error_is_one_line_whatever_a_library_says() {
+    let db = Db::new(&[]);
+    let run = db.run("search", &["x", "--filter", r#"{"t":{"$regex":"("}}"#]).refused(17, "InvalidArgument", &["unclosed group"]);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_directory_in_place_of_a_file_is_told_and_the_other_way_round() {
+    let db = Db::new(&[]);
+    let folder = db.directory.path().to_str().unwrap();
+    let run = db.run("load", &[folder]).refused(23, "Io", &["is a directory", "Name a file"]);
+    assert!(!run.stderr.contains("line 0"), "{}", run.stderr);
+    triune(&["demo", &db.file("f", "")]).refused(17, "InvalidArgument", &["is a file", "directory"]);
+    let path = db.path();
+    db.run("ingest", &[path.to_str().unwrap()]).refused(23, "Io", &["it is a database"]);
+    assert_eq!(db.count(), 0);
+}
+
+#[test]
 fn with_json_an_error_is_told_as_json_too() {
     let db = Db::absent();
     let run = db.run("count", &["--json"]).refused(10, "NotFound", &[]);
