@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use triune::{Document, Metadata, StoredDocument};
+use triune::{Document, ErrorCode, Metadata, StoredDocument};
 
 /// The keys that a line may hold whatever the flags say.
 const KNOWN: [&str; 7] = ["id", "text", "metadata", "vector", "source", "entities", "relations"];
