@@ -24,7 +24,7 @@ pub(crate) struct Labels {
 pub(crate) fn labels(metadata: Option<&Metadata>, text: &str, source_id: &str) -> Labels {
     let values = metadata.map(|metadata| values(metadata.as_str())).unwrap_or_default();
     let get = |key: &str| KEYS.iter().position(|known| *known == key).and_then(|at| values[at].as_ref());
-    let title = get("title").or_else(|| get("post_title")).map_or_else(|| text.to_string(), spelled);
+    let title = get("title").or_else(|| get("post_title")).map_or(Cow::Borrowed(text), spelled);
     let title = behind_last_slash(&title).to_string();
     let named = ["filename", "file_name", "source"].into_iter().filter_map(get).find(|value| is_truthy(value));
     let filename = match named {
@@ -34,7 +34,7 @@ pub(crate) fn labels(metadata: Option<&Metadata>, text: &str, source_id: &str) -
         },
         Some(_) | None => title.clone(),
     };
-    let source = get("source").filter(|value| is_truthy(value)).map_or_else(|| source_id.to_string(), spelled);
+    let source = get("source").filter(|value| is_truthy(value)).map_or(Cow::Borrowed(source_id), spelled).into_owned();
     Labels { title, source, filename }
 }
 
@@ -93,8 +93,8 @@ fn is_truthy(value: &Value) -> bool {
 }
 
 /// A value as Python's `str` writes it.
-fn spelled(value: &Value) -> String {
-    value.as_str().map_or_else(|| inner(value), String::from)
+fn spelled(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| Cow::Owned(inner(value)), Cow::Borrowed)
 }
 
 /// A value as Python writes it inside another one.
