@@ -227,7 +227,7 @@ pub(super) struct State {
 /// Reads HEAD, the manifest that it names and the records after it. Writes nothing.
 pub(super) fn read_state(dir: &dyn Directory, writing: bool) -> Result<State> {
     // Read in this order: evidence, the state, the logs. Whatever a live writer does meanwhile, evidence is never newer than the logs.
-    let witness = Witness::read(dir);
+    let witness = Witness::read(dir)?;
     let view = match read_head(dir, writing)? {
         HeadVerdict::Valid(view) => view,
         HeadVerdict::Missing => return Err(Error::corrupt(names::HEAD, 0, "the file is missing, and other files of a database are here")),

@@ -67,7 +67,7 @@ impl Survey {
     /// Reads HEAD, WITNESS, every manifest and every log among the names in `present`.
     pub(super) fn of(dir: &dyn Directory, present: &[String]) -> Survey {
         // As opening does: evidence first, so that it is never newer than the logs.
-        let witness = Witness::read(dir);
+        let witness = Witness::read(dir).ok().flatten();
         let head = HeadFile::read(dir);
         let named_manifests = head.states().map(|(_, state)| (state.manifest_number, manifest::check_named(dir, state))).collect();
         let numbered = || present.iter().filter_map(|name| FileName::parse(name));

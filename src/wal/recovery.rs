@@ -115,7 +115,7 @@ pub fn recover(
     let logs: Vec<u64> = chain.iter().map(|c| c.log.sequence).collect();
     let leftovers = leftovers(dir, &logs, active_sequence)?;
     let mut active = chain.pop().expect("the active log is the last of its chain");
-    let witness = if breaks(Rule::WitnessFirst) { Witness::read(dir) } else { witness };
+    let witness = if breaks(Rule::WitnessFirst) { Witness::read(dir)? } else { witness };
     let mut records = Vec::new();
     for log in &mut chain {
         read_continued(log, applied_lsn, &mut records)?;

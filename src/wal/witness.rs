@@ -1,10 +1,11 @@
-//! Keeps WITNESS. Nothing it does can fail a commit or an open.
+//! Keeps WITNESS. Nothing it does can fail a commit; an open fails by it only when the system does not let it be read.
 
 use crate::error::{Error, Result};
 use crate::format::witness::{WITNESS_BYTES, WITNESS_SLOT_BYTES, WitnessRecord, WitnessSlot};
 use crate::ids::{Lsn, Uuid};
 use crate::io::names::WITNESS;
 use crate::io::{Directory, File};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -52,10 +53,21 @@ impl Witness {
         }
     }
 
-    /// The record of the greatest durable lsn; `None`, which is no evidence and no error, when there is none to be read. Read it before HEAD.
-    pub fn read(dir: &dyn Directory) -> Option<WitnessRecord> {
-        let file = dir.open(WITNESS).ok()?;
-        records(&*file).into_iter().flatten().max_by_key(|r| (r.durable_lsn, r.durable_offset))
+    /// The record of the greatest durable lsn; `None`, which is no evidence and no error, when there is none. Read it before HEAD.
+    ///
+    /// # Errors
+    /// `Io` when the system does not let it be read: what it says of commits that were synced would be missed.
+    pub fn read(dir: &dyn Directory) -> Result<Option<WitnessRecord>> {
+        let failed = |e| Error::io("reading WITNESS", e);
+        let file = match dir.open(WITNESS) {
+            Ok(file) => file,
+            // Something else in its place says nothing either.
+            Err(e) if [ErrorKind::NotFound, ErrorKind::InvalidInput, ErrorKind::IsADirectory].contains(&e.kind()) => return Ok(None),
+            Err(e) => return Err(failed(e)),
+        };
+        let bytes = file.read_at_most(WITNESS_BYTES as u64).map_err(failed)?;
+        let record = |slot| WitnessSlot::decode(slot).ok();
+        Ok(bytes.chunks_exact(WITNESS_SLOT_BYTES).filter_map(record).max_by_key(|r| (r.durable_lsn, r.durable_offset)))
     }
 }
 

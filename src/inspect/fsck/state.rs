@@ -66,7 +66,10 @@ impl State {
             small::files(dir, report);
         }
         // As opening does: evidence first, so that it is never newer than the logs.
-        let witness = Witness::read(dir);
+        let witness = Witness::read(dir).unwrap_or_else(|e| {
+            report.note(Code::ReadFailed, names::WITNESS, 0, e.to_string());
+            None
+        });
         let Some(view) = read_view(dir, &present, report)? else { return Ok(None) };
         if !present.iter().any(|name| name == names::LOCK) {
             report.note(Code::LockMissing, names::LOCK, 0, "the file is missing; an empty file of this name restores it");

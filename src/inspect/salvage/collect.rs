@@ -80,7 +80,15 @@ impl Gathered {
 
     /// Adds a row that lives, as far as is known, with what was lost of it.
     fn add(&mut self, seq: Seq, id: Box<str>, place: Place, losses: Vec<Loss>) {
-        self.rows.insert(seq, Row { id, place, losses });
+        if let Some(other) = self.rows.insert(seq, Row { id, place, losses }) {
+            let reason = format!("another document, which is kept, has its seq {seq} too");
+            self.lost_without_seq.push(Loss::new(LossKind::Document, reason).collection(&self.name).id(Some(&other.id)));
+        }
+    }
+
+    /// Notes a row that cannot be read.
+    fn lose(&mut self, seq: Seq, loss: Loss) {
+        self.lost_without_seq.extend(self.lost.insert(seq, loss));
     }
 }
 
@@ -162,7 +170,10 @@ impl Collector<'_> {
                     let place = Place::Segment { segment: index, row, vector: vector.is_ok() };
                     collection.add(seq, document.id, place, losses);
                 }
-                (Err(e), Ok(seq)) => drop(collection.lost.insert(seq, Loss::of(LossKind::Document, &e).collection(name).id(id.as_deref()))),
+                (Err(e), Ok(seq)) => {
+                    let loss = Loss::of(LossKind::Document, &e).collection(name).id(id.as_deref());
+                    collection.lose(seq, loss);
+                }
                 (_, Err(e)) => {
                     collection.lost_without_seq.push(Loss::of(LossKind::Document, &e).collection(name).id(id.as_deref()));
                 }

@@ -7,7 +7,7 @@ use crate::format::manifest::{Manifest, decode_manifest};
 use crate::ids::{Lsn, Uuid};
 use crate::inspect::whole;
 use crate::io::Directory;
-use crate::io::names::{FileName, HEAD};
+use crate::io::names::{FileName, HEAD, WITNESS};
 use crate::manifest;
 use crate::wal::Witness;
 
@@ -35,7 +35,12 @@ pub(super) fn choose(dir: &dyn Directory, present: &[String], ledger: &mut Vec<L
     scanned.sort_unstable_by(|a, b| b.cmp(a));
     let database = slots.first().map(|slot| slot.database);
     let evidence = slots.iter().map(|slot| slot.durable_lsn.max(slot.applied_lsn)).max().unwrap_or_default();
-    let durable = evidence.max(Witness::read(dir).map(|w| w.durable_lsn).unwrap_or_default());
+    let witness = Witness::read(dir).unwrap_or_else(|e| {
+        let reason = format!("{e}: commits at the end of the log that it alone says were synced may be lost");
+        ledger.push(Loss::new(LossKind::Commits, reason).place(WITNESS, 0, None));
+        None
+    });
+    let durable = evidence.max(witness.map(|w| w.durable_lsn).unwrap_or_default());
     let mut reasons = Vec::new();
     let mut readable = Vec::new();
     for number in named.iter().chain(&scanned) {

@@ -1,12 +1,13 @@
 //! What the operating system refuses is told as that, and never as damage.
 
-use super::image::rich;
-use super::{FsckOptions, check, fsck_directory};
-use triune::ErrorCode;
+use super::image::{options, rich};
+use super::{FsckOptions, check, codes, fsck_directory};
+use std::sync::Arc;
 use triune::inspect::FindingCode as Code;
 use triune::io::SimDirectory;
 use triune::io::sim::FailureKind;
 use triune::maintenance::Salvage;
+use triune::{Database, ErrorCode};
 
 /// A database with everything, killed while it is open: a log, tombstones, segments.
 fn killed() -> SimDirectory {
@@ -36,6 +37,31 @@ fn refused_at_each_call(what: &str, read: impl Fn(&SimDirectory) -> triune::Resu
         refused += 1;
     }
     assert!(refused > 20, "{what}: {refused} calls");
+}
+
+/// WITNESS alone says that the last commit was synced, and its record is damaged: without the one the other is no torn tail.
+#[test]
+fn a_witness_that_cannot_be_read_is_an_error_and_drops_no_commit() {
+    let disk = killed();
+    let log = disk.file_names().into_iter().filter(|name| name.ends_with(".wal")).max().unwrap();
+    let mut bytes = disk.read_file(&log).unwrap();
+    let last = bytes.iter().rposition(|b| *b != 0).unwrap();
+    bytes[last] ^= 1;
+    disk.write_file(&log, bytes);
+    let opened = |disk: &SimDirectory| Database::open_with(Arc::new(disk.clone()), options()).map(drop).unwrap_err().code();
+    assert_eq!(opened(&disk), ErrorCode::Corrupt);
+    assert_eq!(check(&disk, 0).exit_status(), 8);
+    let refused = disk.snapshot();
+    refused.fail_reads("WITNESS", 0);
+    let before = refused.image_hash();
+    assert_eq!(opened(&refused), ErrorCode::Io);
+    let report = check(&refused, 0);
+    assert!(codes(&report).contains(&Code::ReadFailed) && report.exit_status() == 8, "{:#?}", report.findings);
+    assert!(!Salvage::survey(&refused).unwrap().ledger().is_empty());
+    assert_eq!(refused.image_hash(), before);
+    // What stands in its place says nothing, and is no error.
+    refused.remove_file("WITNESS");
+    Database::open_with(Arc::new(refused.clone()), options()).unwrap();
 }
 
 #[test]

@@ -115,6 +115,19 @@ fn an_id_that_lives_twice_costs_no_document_without_a_line() {
 }
 
 #[test]
+fn a_seq_that_lives_twice_costs_no_document_without_a_line() {
+    let image = Image::of_rich();
+    let before = Salvage::survey(&image.disk).unwrap();
+    // The second segment has gaps between its seqs, so they stand in it.
+    let disk = image.with_section(1, SectionKind::Seqs, |bytes| bytes.copy_within(4..8, 8));
+    assert!(check(&disk, 2).exit_status() == 8);
+    let survey = Salvage::survey(&disk).unwrap();
+    let documents = |survey: &Salvage| survey.collections().iter().map(|c| c.documents).sum::<u64>();
+    assert_eq!(documents(&survey) + 1, documents(&before));
+    assert!(matches!(survey.ledger(), [one] if one.kind == LossKind::Document && one.id.is_some()), "{:?}", survey.ledger());
+}
+
+#[test]
 fn documents_that_are_not_what_was_stored_are_kept_and_told() {
     let image = Image::of_rich();
     let disk = image.with_section(0, SectionKind::Vectors, |bytes| bytes[..4].copy_from_slice(&7.5f32.to_le_bytes()));

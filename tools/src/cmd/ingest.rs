@@ -297,14 +297,16 @@ impl Ingest<'_> {
             return Ok(());
         }
         let name = self.args.target.collection.clone();
-        for source in self.database.snapshot().collection(&name)?.sources()?.into_iter().map(|s| s.source) {
+        let stored = self.database.snapshot().collection(&name).and_then(|c| c.sources());
+        let stored = stored.map_err(|e| self.at("--prune", e.into()))?;
+        for source in stored.into_iter().map(|s| s.source) {
             self.interrupt.check()?;
             let Some(below) = self.below_prefix(&source) else { continue };
             if self.claimed.contains_key(&source) || !folders.iter().all(|folder| folder.lacks(below)) {
                 continue;
             }
             // What came here by another way than `ingest` is left alone.
-            let path = self.stored(&source)?.and_then(|d| d.metadata).and_then(|m| m.string("file_path"));
+            let path = self.stored(&source).map_err(|f| self.at(&source, f))?.and_then(|d| d.metadata).and_then(|m| m.string("file_path"));
             if path.as_ref() != Some(&source) {
                 continue;
             }

@@ -36,8 +36,9 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
         });
     }
     let report = save(&found, &args.out).map_err(|error| {
-        // The next attempt writes it again; one that was there before stays.
-        args.ledger.as_ref().filter(|_| !kept).map(std::fs::remove_file);
+        // The next attempt writes it again; one that was there before stays, and so does that of a database that may stand.
+        let made = error.code() == ErrorCode::OutcomeUnknown;
+        args.ledger.as_ref().filter(|_| !kept && !made).map(std::fs::remove_file);
         super::taken(error)
     })?;
     if out.json() {
