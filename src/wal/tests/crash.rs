@@ -94,7 +94,8 @@ fn create_marker(dir: &SimDirectory) -> Result<()> {
 /// Recovers from what is left, and compares it with what the callers were told.
 fn check(image: &SimDirectory, told: &Told) -> std::result::Result<(), String> {
     let Some((sequence, id)) = told.active else { return Ok(()) };
-    let recovered = recover(image, DATABASE, sequence, id, Lsn(0), Lsn(0), Witness::read(image)).map_err(|e| format!("refused: {e}"))?;
+    let recovered = Witness::read(image).and_then(|witness| recover(image, DATABASE, sequence, id, Lsn(0), Lsn(0), witness));
+    let recovered = recovered.map_err(|e| format!("refused: {e}"))?;
     if recovered.last_lsn.0 < told.durable {
         return Err(format!("lsn {} is left of {}", recovered.last_lsn, told.durable));
     }

@@ -61,7 +61,7 @@ fn log_of(last: u64) -> (SimDirectory, WalWriter) {
 
 /// Recovers with the evidence that is on the disk, and `head_durable` in HEAD.
 fn recover_from(dir: &SimDirectory, active: &WalWriter, applied: u64, head_durable: u64) -> Result<Recovered> {
-    recover(dir, DATABASE, active.sequence(), active.id(), Lsn(applied), Lsn(head_durable), Witness::read(dir))
+    recover(dir, DATABASE, active.sequence(), active.id(), Lsn(applied), Lsn(head_durable), Witness::read(dir)?)
 }
 
 /// The lsns replayed, after their payloads were compared with what was appended.

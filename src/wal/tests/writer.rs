@@ -163,18 +163,18 @@ fn a_log_is_created_once() {
 #[test]
 fn the_witness_alternates_and_the_greater_record_counts() {
     let dir = SimDirectory::new();
-    assert!(Witness::open(&dir).is_none() && Witness::read(&dir).is_none());
+    assert!(Witness::open(&dir).is_none() && Witness::read(&dir).unwrap().is_none());
     create_witness(&dir).expect("the disk is sound");
     let mut seen = 0;
     assert_eq!(done(&dir, &mut seen), ["create WITNESS", "write WITNESS 0+1024", "sync WITNESS"]);
-    assert!(Witness::read(&dir).is_none(), "zeros are no evidence");
+    assert!(Witness::read(&dir).unwrap().is_none(), "zeros are no evidence");
     let mut witness = Witness::open(&dir).expect("it is there");
     for lsn in 1..=3 {
         witness.record(Uuid([4; 16]), Lsn(lsn), 4096 * lsn);
     }
     assert_eq!(done(&dir, &mut seen), ["write WITNESS 0+512", "write WITNESS 512+512", "write WITNESS 0+512"]);
     let record = |lsn| WitnessRecord { wal_id: Uuid([4; 16]), durable_lsn: Lsn(lsn), durable_offset: 4096 * lsn };
-    assert_eq!(Witness::read(&dir), Some(record(3)));
+    assert_eq!(Witness::read(&dir).unwrap(), Some(record(3)));
     // The next process overwrites the record that says less, and does so again after a write that failed.
     let mut witness = Witness::open(&dir).expect("it is there");
     dir.fail(dir.operations(), FailureKind::Eio);
@@ -182,7 +182,7 @@ fn the_witness_alternates_and_the_greater_record_counts() {
     assert_eq!(done(&dir, &mut seen), ["write WITNESS 512+512"]);
     witness.record(Uuid([4; 16]), Lsn(5), 4096 * 5);
     assert_eq!(done(&dir, &mut seen), ["write WITNESS 512+512"]);
-    assert_eq!(Witness::read(&dir), Some(record(5)));
+    assert_eq!(Witness::read(&dir).unwrap(), Some(record(5)));
     edit(&dir, "WITNESS", |bytes| bytes[512 + 30] ^= 1);
-    assert_eq!(Witness::read(&dir), Some(record(3)));
+    assert_eq!(Witness::read(&dir).unwrap(), Some(record(3)));
 }
