@@ -28,7 +28,7 @@ impl Witness {
     /// Opens WITNESS for writing; `None` when it is missing or cannot be opened.
     pub fn open(dir: &dyn Directory) -> Option<Witness> {
         let file = dir.open_writable(WITNESS).ok()?;
-        let next = match records(&*file) {
+        let next = match records(&file.read_at_most(WITNESS_BYTES as u64).unwrap_or_default()) {
             [Some(a), Some(b)] if a.durable_lsn > b.durable_lsn => 1,
             [Some(_), None] => 1,
             _ => 0,
@@ -66,16 +66,11 @@ impl Witness {
             Err(e) => return Err(failed(e)),
         };
         let bytes = file.read_at_most(WITNESS_BYTES as u64).map_err(failed)?;
-        let record = |slot| WitnessSlot::decode(slot).ok();
-        Ok(bytes.chunks_exact(WITNESS_SLOT_BYTES).filter_map(record).max_by_key(|r| (r.durable_lsn, r.durable_offset)))
+        Ok(records(&bytes).into_iter().flatten().max_by_key(|r| (r.durable_lsn, r.durable_offset)))
     }
 }
 
 /// Both records, each when it is there and valid.
-fn records(file: &dyn File) -> [Option<WitnessRecord>; 2] {
-    [0, 1].map(|index| {
-        let mut bytes = [0; WITNESS_SLOT_BYTES];
-        file.read_exact_at((index * WITNESS_SLOT_BYTES) as u64, &mut bytes).ok()?;
-        WitnessSlot::decode(&bytes).ok()
-    })
+fn records(bytes: &[u8]) -> [Option<WitnessRecord>; 2] {
+    [0, 1].map(|index| WitnessSlot::decode(bytes.get(index * WITNESS_SLOT_BYTES..)?.get(..WITNESS_SLOT_BYTES)?).ok())
 }

@@ -1,6 +1,6 @@
 //! Batches that change collections and their documents together, also when they are too large for a record of the log.
 
-use super::{doc, fresh, ids, open, put};
+use super::{doc, done, fresh, ids, open, put};
 use triune::{Database, Schema, WriteBatch};
 
 /// Commits a batch to a database with `main` (documents `a` and `b` in a segment, `c` in memory) and `other` (`x`), and compares what the
@@ -140,8 +140,6 @@ fn a_batch_too_large_for_a_record_does_all_that_a_small_one_does() {
         &[("main", &["c", "a", "b"]), ("other", &["x"])],
     );
 }
-
-fn done(_: &mut WriteBatch) {}
 
 fn drop_made(b: &mut WriteBatch) {
     b.create_collection("new", Schema::default()).put("new", vec![doc("1", "").vector([1.0])]).drop_collection("new");

@@ -1,6 +1,6 @@
 //! Collections come and go in the same log as their documents.
 
-use super::{at_every_stage, doc, fresh, ids, main_of, open, put, refused, search};
+use super::{at_every_stage, doc, done, fresh, ids, main_of, open, put, refused, search};
 use std::sync::Arc;
 use triune::io::SimDirectory;
 use triune::retrieval::RetrievalConfig;
@@ -11,9 +11,6 @@ fn batch(fill: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
     fill(&mut batch);
     batch
 }
-
-/// The calls of a batch are chained; their value is of no use here.
-fn done(_: &mut WriteBatch) {}
 
 fn ids_in(db: &Database, name: &str) -> Vec<String> {
     ids(&db.snapshot().collection(name).unwrap())

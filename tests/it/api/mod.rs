@@ -19,7 +19,7 @@ mod writing;
 
 use std::sync::Arc;
 use triune::io::SimDirectory;
-use triune::{Collection, Database, Document, Error, ErrorCode, Metadata, Options, Result, Schema, Search, SearchResult};
+use triune::{Collection, Database, Document, Error, ErrorCode, Metadata, Options, Result, Schema, Search, SearchResult, WriteBatch};
 
 /// A database that checkpoints and merges only when it is told to.
 fn options() -> Options {
@@ -57,6 +57,9 @@ fn main_of(db: &Database) -> Collection {
 fn doc(id: &str, text: &str) -> Document {
     Document::new(id).text(text)
 }
+
+/// The calls of a batch are chained; what they give is of no use in a closure.
+fn done(_: &mut WriteBatch) {}
 
 fn json(text: &str) -> Metadata {
     Metadata::from_json(text).unwrap()

@@ -120,7 +120,7 @@ fn a_seq_that_lives_twice_costs_no_document_without_a_line() {
     let before = Salvage::survey(&image.disk).unwrap();
     // The second segment has gaps between its seqs, so they stand in it.
     let disk = image.with_section(1, SectionKind::Seqs, |bytes| bytes.copy_within(4..8, 8));
-    assert!(check(&disk, 2).exit_status() == 8);
+    assert_eq!(check(&disk, 2).exit_status(), 8);
     let survey = Salvage::survey(&disk).unwrap();
     let documents = |survey: &Salvage| survey.collections().iter().map(|c| c.documents).sum::<u64>();
     assert_eq!(documents(&survey) + 1, documents(&before));

@@ -53,25 +53,24 @@ fn put(options: Options, collections: &[(&str, Schema, Vec<Document>)]) -> Datab
 /// Whatever call that only looks is refused: an error means that there is no database, and that there can be one.
 #[test]
 fn a_build_that_answers_with_an_error_left_no_database_and_one_that_is_there_answers_ok() {
-    let documents = documents(40);
-    let (disk, mut n) = (SimDirectory::new(), 0);
-    built(&disk, small(), &[("main", Schema::default(), documents.clone())]).unwrap();
+    let collections = [("main", Schema::default(), documents(40))];
+    let disk = SimDirectory::new();
+    built(&disk, small(), &collections).unwrap();
     let all = disk.accesses();
     assert!(all > 20, "{all}");
-    while n < all {
+    for n in 0..all {
         let disk = SimDirectory::new();
         disk.fail_access(n, FailureKind::Eio);
-        let answer = built(&disk, small(), &[("main", Schema::default(), documents.clone())]);
+        let answer = built(&disk, small(), &collections);
         let opened = Database::open_with(Arc::new(disk.clone()), small());
         match (&answer, &opened) {
             (Ok(_), Ok(db)) => assert_eq!(db.snapshot().collection("main").unwrap().count(), 40, "call {n}"),
             (Err(e), Err(_)) => {
                 assert_eq!(e.code(), ErrorCode::Io, "call {n}: {e}");
-                built(&disk, small(), &[("main", Schema::default(), documents.clone())]).unwrap_or_else(|e| panic!("call {n}: {e}"));
+                built(&disk, small(), &collections).unwrap_or_else(|e| panic!("call {n}: {e}"));
             }
             _ => panic!("call {n}: {answer:?}, and then {opened:?}"),
         }
-        n += 1;
     }
 }
 

@@ -37,8 +37,8 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     }
     let report = save(&found, &args.out).map_err(|error| {
         // The next attempt writes it again; one that was there before stays, and so does that of a database that may stand.
-        let made = error.code() == ErrorCode::OutcomeUnknown;
-        args.ledger.as_ref().filter(|_| !kept && !made).map(std::fs::remove_file);
+        let may_stand = error.code() == ErrorCode::OutcomeUnknown;
+        args.ledger.as_ref().filter(|_| !kept && !may_stand).map(std::fs::remove_file);
         super::taken(error)
     })?;
     if out.json() {
