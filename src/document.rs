@@ -1,10 +1,12 @@
 //! What a caller stores, and what it gets back.
 
+use self::json::Twice;
 use crate::error::{Error, Result};
 use crate::options::{check_name, limits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+pub(crate) mod json;
 mod patch;
 
 pub use patch::Patch;
@@ -39,8 +41,7 @@ impl Metadata {
                 limits::METADATA_DEPTH_MAX
             )));
         }
-        let value: serde_json::Value =
-            serde_json::from_str(&json).map_err(|e| Error::InvalidArgument(format!("metadata is not JSON: {e}")))?;
+        let value = json::parse(&json, Twice::LastCounts).map_err(|e| Error::InvalidArgument(format!("metadata is not JSON: {e}")))?;
         if !value.is_object() {
             return Err(Error::InvalidArgument("metadata is a JSON object; something else was given".into()));
         }
@@ -59,7 +60,7 @@ impl Metadata {
 
     /// The parsed object.
     pub fn to_object(&self) -> serde_json::Map<String, serde_json::Value> {
-        match serde_json::from_str(&self.0) {
+        match json::parse(&self.0, Twice::LastCounts) {
             Ok(serde_json::Value::Object(map)) => map,
             _ => serde_json::Map::new(),
         }
@@ -407,6 +408,17 @@ impl StoredDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metadata_with_a_key_of_the_parsers_own_is_the_object_that_was_given() {
+        let deep = "[".repeat(1_000);
+        for inside in [r#"{\"page\":3}"#, "[1]", "no JSON", deep.as_str()] {
+            let json = format!(r#"{{"$serde_json::private::RawValue":"{inside}"}}"#);
+            let metadata = Metadata::from_json(json.as_str()).unwrap();
+            let value = metadata.string("$serde_json::private::RawValue");
+            assert_eq!((value, metadata.to_object().len()), (Some(inside.replace('\\', "")), 1), "{json}");
+        }
+    }
 
     #[test]
     fn entities_and_relations_that_mean_nothing_are_refused() {

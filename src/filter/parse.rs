@@ -1,22 +1,23 @@
 //! From JSON to a filter.
 
 use super::{Comparison, FILTER_DEPTH_MAX, FILTER_REGEX_BYTES_MAX, FILTER_REGEXES_MAX, Filter, Node, Scalar, SourceTest, Test, TextTest};
+use crate::document::json::{self, Twice};
 use crate::error::{Error, Result};
 use regex::{Regex, RegexBuilder};
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// Reads a filter from its text.
 pub(super) fn from_json(json: &str) -> Result<Filter> {
-    let value = serde_json::from_str::<Strict>(json).map_err(|e| {
+    // Of `{"n": {"$gt": 1}, "n": {"$lt": 3}}` a map would silently drop half of what was meant.
+    let value = json::parse(json, Twice::Refused).map_err(|e| {
         let message = e.to_string();
         if message.starts_with("recursion limit") {
             return Error::LimitExceeded(format!("a filter nests at most {FILTER_DEPTH_MAX} deep"));
         }
         Error::InvalidArgument(format!("a filter is a JSON object: {message}"))
     })?;
-    from_value(&value.0)
+    from_value(&value)
 }
 
 /// Reads a filter from parsed JSON.
@@ -252,76 +253,5 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
-    }
-}
-
-/// JSON in which no object has a key twice: of `{"n": {"$gt": 1}, "n": {"$lt": 3}}` a map would silently drop half of what was meant.
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Strict, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> DeserializeSeed<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, b: bool) -> std::result::Result<Value, E> {
-        Ok(b.into())
-    }
-
-    fn visit_i64<E>(self, n: i64) -> std::result::Result<Value, E> {
-        Ok(n.into())
-    }
-
-    fn visit_u64<E>(self, n: u64) -> std::result::Result<Value, E> {
-        Ok(n.into())
-    }
-
-    fn visit_f64<E>(self, x: f64) -> std::result::Result<Value, E> {
-        Ok(x.into())
-    }
-
-    fn visit_str<E>(self, s: &str) -> std::result::Result<Value, E> {
-        Ok(s.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(StrictVisitor)? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> std::result::Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(de::Error::custom(format_args!("the key {key:?} stands twice in one object")));
-            }
-            let value = entries.next_value_seed(StrictVisitor)?;
-            map.insert(key, value);
-        }
-        Ok(map.into())
     }
 }

@@ -1,6 +1,7 @@
 //! The labels by which a passage is cited: title, source and file name, out of whatever its metadata holds.
 
 use crate::document::Metadata;
+use crate::document::json::Plain;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -60,7 +61,7 @@ fn values(json: &str) -> Values {
             while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
                 match KEYS.iter().position(|known| *known == key) {
                     // Of a key that stands twice the last value counts, as everywhere.
-                    Some(at) => values[at] = Some(map.next_value()?),
+                    Some(at) => values[at] = Some(map.next_value::<Plain>()?.0),
                     None => drop(map.next_value::<IgnoredAny>()?),
                 }
             }

@@ -12,6 +12,7 @@ use crate::options::{Metric, Quantisation};
 use crate::segment::{Section, SegmentReader};
 use crate::vector::VectorsReader;
 use crate::vector::hnsw::images::{Images, Vectors};
+use crate::vector::hnsw::measure::spread;
 use crate::vector::kernel;
 use rustc_hash::FxHashSet;
 
@@ -19,8 +20,8 @@ use rustc_hash::FxHashSet;
 pub(super) const PIECE_BYTES: u64 = 1 << 20;
 /// Nodes after which a check asks whether it shall go on.
 pub(super) const NODES_PER_STEP: u32 = 1 << 16;
-/// Members of the segment to which walks are made.
-const MEMBERS: u32 = 32;
+/// Members of the segment to which walks are made; and to how many when these find too little, which may be chance.
+const MEMBERS: [u32; 2] = [32, 256];
 /// The true neighbours that each walk should find.
 const NEAREST: usize = 10;
 /// The place of the width of these walks in the ladder: 64.
@@ -148,30 +149,36 @@ impl Graph {
     /// Walks to members of the segment find about as many of their true neighbours as the header says. What was not measured is not held
     /// against anything. O(vectors x members x dimension).
     pub(super) fn recall(&self, vectors: &VectorsReader, metric: Metric, progress: &mut Progress<'_>) -> Result<()> {
-        let count = self.shape.count();
-        let members = MEMBERS.min(count / 4);
-        if self.shape.sample == 0 || members == 0 {
+        let most = self.shape.count() / 4;
+        if self.shape.sample == 0 || most == 0 {
             return Ok(());
         }
         let space = Space { vectors, positions: &self.positions, images: Images::of(metric, vectors.dimension(), &Stored(vectors))? };
-        let nodes: Vec<u32> = (0..u64::from(members)).map(|i| (i * u64::from(count) / u64::from(members)) as u32).collect();
-        let queries: Vec<Vec<f32>> = nodes.iter().map(|&node| space.image(node)).collect::<Result<_>>()?;
-        let farthest = space.farthest_of_nearest(&nodes, &queries, progress)?;
+        let said = self.shape.measured[WIDTH].recall;
+        let mut found = 1.0;
+        for members in MEMBERS.map(|members| members.min(most)) {
+            found = self.found(&space, &spread(self.shape.count(), members), progress)?;
+            if found >= said - FAR_BELOW {
+                return Ok(());
+            }
+        }
+        let what = format!("walks of width {} find {found:.2} of the nearest ten, the header says {said:.2}", EF_LADDER[WIDTH]);
+        Err(self.links.corrupt(80 + 2 * WIDTH as u64, what))
+    }
+
+    /// The share of the true neighbours of these members that walks to them find.
+    fn found(&self, space: &Space<'_>, members: &[u32], progress: &mut Progress<'_>) -> Result<f64> {
+        let queries: Vec<Vec<f32>> = members.iter().map(|&node| space.image(node)).collect::<Result<_>>()?;
+        let farthest = space.farthest_of_nearest(members, &queries, progress)?;
         let (mut found, mut there) = (0, 0);
-        for ((&member, query), &(farthest, known)) in nodes.iter().zip(&queries).zip(&farthest) {
+        for ((&member, query), &(farthest, known)) in members.iter().zip(&queries).zip(&farthest) {
             let walked = self.walk(&mut |node| Ok(space.distance(query, &space.image(node)?)))?;
             let near = walked.iter().filter(|&&(distance, node)| node != member && distance <= farthest).count();
             found += near.min(known);
             there += known;
             progress.add(0)?;
         }
-        let (found, said) = (found as f64 / there.max(1) as f64, self.shape.measured[WIDTH].recall);
-        if found < said - FAR_BELOW {
-            let what =
-                format!("{members} walks of width {} find {found:.2} of the nearest ten, the header says {said:.2}", EF_LADDER[WIDTH]);
-            return Err(self.links.corrupt(80 + 2 * WIDTH as u64, what));
-        }
-        Ok(())
+        Ok(found as f64 / there.max(1) as f64)
     }
 
     /// A walk from node 0: the nearest nodes that it met, nearest first.

@@ -46,13 +46,17 @@ pub fn build<S: Space>(space: &S, options: &BuildOptions, stop: &AtomicBool, mut
 
 /// The highest level of a point: each further one with chance 1/M, drawn from its number alone.
 pub(super) fn level(point: u32, m: usize) -> u8 {
-    // SplitMix64: every bit of the number moves every bit of the draw.
-    let mut z = (u64::from(point) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let uniform = ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
+    let uniform = (draw(u64::from(point)) >> 11) as f64 / (1u64 << 53) as f64;
     let level = -(1.0 - uniform).ln() / (m as f64).ln();
     (level as u8).min(LEVEL_MAX)
+}
+
+/// What is drawn for a number, always the same. SplitMix64: every bit of the number moves every bit of the draw.
+pub(super) fn draw(number: u64) -> u64 {
+    let mut z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// Inserts points into a graph that has `already` others; `None` when `stop` was set meanwhile.

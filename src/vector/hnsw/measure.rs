@@ -1,5 +1,6 @@
 //! How much of the true nearest a graph finds, by how widely it is walked: what says how hard a search has to try.
 
+use super::build::draw;
 use super::codes::CodeSpace;
 use super::floats::FloatSpace;
 use super::graph::Graph;
@@ -54,12 +55,11 @@ pub struct Sample {
 type Nearest = Vec<(f32, u32)>;
 
 impl Sample {
-    /// Questions from members spread evenly over the vectors, with their true neighbours by a scan of the images. O(vectors x sample x
+    /// Questions from members spread over the vectors, with their true neighbours by a scan of the images. O(vectors x sample x
     /// dimension), shared by the threads; the same sample comes about with any number.
     pub fn of(images: &Images, count: u32, vectors: &dyn Vectors, threads: usize) -> Result<Sample> {
         let size = SAMPLE.min(count as usize / 8);
-        let member = |i: usize| (i as u64 * u64::from(count) / (2 * size as u64)) as u32;
-        let members: Vec<u32> = (0..2 * size).map(member).collect();
+        let members = spread(count, 2 * size as u32);
         let mut rows = Vec::with_capacity(2 * size);
         scan(images, vectors, |point, image| {
             if members.binary_search(&point).is_ok() {
@@ -87,6 +87,15 @@ impl Sample {
     pub fn len(&self) -> usize {
         self.questions.len()
     }
+}
+
+/// `most` of `count` numbers, at most all of them, in ascending order: one drawn from each of as many parts of equal size. At equal distances
+/// they would be alike wherever vectors come in a rhythm.
+pub fn spread(count: u32, most: u32) -> Vec<u32> {
+    let most = most.min(count);
+    let start = |part: u32| u64::from(part) * u64::from(count) / u64::from(most);
+    let drawn = |part: u32| start(part) + draw(part.into()) % (start(part + 1) - start(part));
+    (0..most).map(|part| drawn(part) as u32).collect()
 }
 
 /// `a` moved as `b` would have to move to stand on `to`, as an image of a query.
@@ -185,4 +194,24 @@ pub fn measure<S: Imaged>(space: &S, graph: &Graph, sample: &Sample) -> [Measure
         let recall = if there == 0 { 0.0 } else { found as f64 / there as f64 };
         Measured { recall, compared: compared.min(u64::from(u32::MAX)) as u32 }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn members_are_spread_and_follow_no_rhythm_of_the_vectors() {
+        for (count, most) in [(12_800, 256), (12_800, 32), (7, 7), (9, 7), (1, 5), (3, 0), (u32::MAX, 256)] {
+            let drawn = spread(count, most);
+            assert_eq!(drawn.len(), most.min(count) as usize);
+            assert!(drawn.is_sorted_by(|a, b| a < b) && drawn.last().is_none_or(|&last| last < count), "{count} {most}: {drawn:?}");
+            let widest = 2 * u64::from(count) / u64::from(most.clamp(1, count)) + 2;
+            assert!(drawn.windows(2).all(|two| u64::from(two[1] - two[0]) < widest), "{count} {most}: {drawn:?}");
+        }
+        // A fiftieth of the vectors is unlike the others: 256 of 12,800 meet all places of the rhythm about equally.
+        let places: BTreeSet<u32> = spread(12_800, 256).into_iter().map(|member| member % 50).collect();
+        assert!(places.len() > 45, "{places:?}");
+    }
 }
