@@ -56,14 +56,9 @@ pub(crate) fn backup(source: &dyn Directory, dest: &Arc<dyn Directory>, plan: Ba
     refuse_missing(source)?;
     let place = Unfinished::begin(dest)?;
     let filled = fill(source, dest, plan).and_then(|filled| place.complete().map(|()| filled));
-    match filled {
-        Ok((report, head)) => place.publish(&head).map(|()| report),
-        Err(e) => {
-            drop(place);
-            abandon(dest.as_ref());
-            Err(e)
-        }
-    }
+    // While `place` holds the locks.
+    let (report, head) = filled.inspect_err(|_| abandon(dest.as_ref()))?;
+    place.publish(&head).map(|()| report)
 }
 
 /// A file of the original that the backup needs.

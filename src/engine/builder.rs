@@ -4,11 +4,12 @@
 //! that there is no database, and what a build that was killed left is refused by name. The machinery is that of `restore.rs`.
 
 use super::batch::{round_vector, stored};
+use super::bytes_of;
 use super::companions::check_new_collection;
 use super::events::{self, Timer};
 use super::restore::Restorer;
 use super::segments::OpenFiles;
-use super::{bytes_of, new_directory};
+use super::unfinished::in_new_directory;
 use crate::document::Document;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
@@ -85,17 +86,8 @@ impl Builder {
     pub fn create(path: impl AsRef<Path>, options: Options) -> Result<Builder> {
         let path = path.as_ref();
         let absent = FsDirectory::open(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
-        let dir = new_directory(path)?;
-        let result = Builder::create_in(Arc::new(dir), options);
-        let made = absent.then(|| FsDirectory::open(path).ok()).flatten();
-        match result {
-            Ok(builder) => Ok(builder.for_new(made)),
-            Err(e) => {
-                // Not empty, it holds what somebody else put there.
-                let _ = made.map(FsDirectory::remove);
-                Err(e)
-            }
-        }
+        let builder = in_new_directory(path, |dir| Builder::create_in(dir, options))?;
+        Ok(builder.for_new(absent.then(|| FsDirectory::open(path).ok()).flatten()))
     }
 
     fn for_new(mut self, made: Option<FsDirectory>) -> Builder {

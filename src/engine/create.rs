@@ -4,14 +4,15 @@
 //! directory holds an unfinished create and nothing else, and no acknowledged commit rests on a name that is not on the disk.
 
 use super::open::take_lock;
+use super::unfinished::{abandon, publish_first};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, encode_manifest};
 use crate::format::sabotage::{Rule, breaks};
 use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 use crate::io::names::{self, FileName};
-use crate::io::{Directory, LockGuard};
-use crate::manifest::{HeadVerdict, Publisher, create_head, is_unfinished, read_head};
+use crate::io::{Directory, File, LockGuard};
+use crate::manifest::{HeadVerdict, create_head, is_unfinished, read_head};
 use crate::wal::{WalWriter, create_witness, has_no_records};
 use std::sync::Arc;
 
@@ -78,12 +79,18 @@ pub(super) fn ours(name: &str) -> bool {
     [names::HEAD, names::LOCK, names::WITNESS, names::BALLAST].contains(&name) || FileName::parse(name).is_some()
 }
 
-/// Creates a database in `dir`.
+/// Creates a database in `dir`. After an error other than `OutcomeUnknown` nothing of it is left, as far as the system removes it.
 ///
 /// From the first change to the last it holds the writer's lock: another process may be creating here too, and what looks like an unfinished
 /// create may be its half-made database, or by now a database with commits in it.
 pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
     let _locks = take_over(dir.as_ref())?;
+    let (head, first) = fill(dir).inspect_err(|_| abandon(dir.as_ref()))?;
+    publish_first(dir.as_ref(), head, &first)
+}
+
+/// Makes every file of a new database, and every name durable; HEAD, and what its slots are to say.
+fn fill(dir: &Arc<dyn Directory>) -> Result<(Arc<dyn File>, HeadState)> {
     let database = Uuid::random();
     let head = create_head(dir.as_ref())?;
     create_witness(dir.as_ref())?;
@@ -94,21 +101,18 @@ pub(crate) fn create(dir: &Arc<dyn Directory>) -> Result<()> {
     let wal = WalWriter::create(dir, database, FIRST, Lsn(1), Lsn(0), None)?;
     dir.sync().map_err(|e| Error::io("syncing the new directory", e))?;
     dir.sync_parent().map_err(|e| Error::io("syncing the parent of the new directory", e))?;
-    Publisher::first_publish(
-        head,
-        &HeadState {
-            generation: Generation(1),
-            database,
-            manifest_number: FIRST,
-            manifest_length: bytes.len() as u64,
-            manifest_crc: crate::format::checksum::crc32(&bytes),
-            applied_lsn: Lsn(0),
-            wal_sequence: FIRST,
-            wal_id: wal.id(),
-            durable_lsn: Lsn(0),
-        },
-    )
-    .map(drop)
+    let first = HeadState {
+        generation: Generation(1),
+        database,
+        manifest_number: FIRST,
+        manifest_length: bytes.len() as u64,
+        manifest_crc: crate::format::checksum::crc32(&bytes),
+        applied_lsn: Lsn(0),
+        wal_sequence: FIRST,
+        wal_id: wal.id(),
+        durable_lsn: Lsn(0),
+    };
+    Ok((head, first))
 }
 
 /// Takes the lock of a directory in which a database may be made, and removes what an unfinished making left. The locks are held for as long
@@ -118,8 +122,20 @@ pub(super) fn take_over(dir: &dyn Directory) -> Result<Vec<LockGuard>> {
     let made = match make(dir, names::LOCK, b"") {
         Ok(()) => true,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => false,
-        Err(e) => return Err(e),
+        Err(e) => {
+            unmake_lock(dir);
+            return Err(e);
+        }
     };
+    let taken = take(dir, made);
+    if made && taken.is_err() {
+        unmake_lock(dir);
+    }
+    taken
+}
+
+/// Takes LOCK, which is there, and leaves nothing else; `made`: it was not there before.
+fn take(dir: &dyn Directory, made: bool) -> Result<Vec<LockGuard>> {
     let mut locks = vec![take_lock(dir)?];
     // Only what is seen under the lock counts.
     refuse_occupied(dir)?;
@@ -128,6 +144,14 @@ pub(super) fn take_over(dir: &dyn Directory) -> Result<Vec<LockGuard>> {
         locks.push(start_over(dir)?);
     }
     Ok(locks)
+}
+
+/// Removes LOCK again, if it can. By now somebody else may have begun here: only under the lock, and alone, it is nobody's.
+fn unmake_lock(dir: &dyn Directory) {
+    let Ok(_lock) = take_lock(dir) else { return };
+    if present(dir).is_ok_and(|names| names.iter().filter(|n| ours(n)).eq([names::LOCK])) {
+        let _ = dir.unlink(names::LOCK);
+    }
 }
 
 /// Makes one file whole and durable.

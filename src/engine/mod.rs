@@ -78,6 +78,7 @@ pub use rebuild::RebuildReport;
 pub use resolve::Outcome;
 pub use search::Nearest;
 pub use snapshot::{Collection, CollectionStats, Scan, Snapshot, SourceInfo};
+pub(crate) use unfinished::in_new_directory;
 
 use crate::document::{Document, Patch};
 use crate::error::{Error, Result};
@@ -121,14 +122,23 @@ pub struct Database {
 
 impl Database {
     /// Creates a database in a new or empty directory and opens it. A directory that holds one is `AlreadyExists`; nothing is changed then.
+    ///
+    /// [`Error::OutcomeUnknown`] means that the last writes failed: opening decides whether there is a database. After any other error there
+    /// is none, unless its message says that an empty one stands there: then only opening it failed.
     pub fn create(path: impl AsRef<Path>) -> Result<Database> {
-        Database::create_with(Arc::new(new_directory(path.as_ref())?), Options::default())
+        let dir = in_new_directory(path.as_ref(), |dir| create::create(&dir).map(|()| dir))?;
+        Database::open_created(dir, Options::default())
     }
 
     /// As [`Database::create`], in any directory and with options.
     pub fn create_with(dir: Arc<dyn Directory>, options: Options) -> Result<Database> {
         create::create(&dir)?;
-        Database::open_with(dir, options)
+        Database::open_created(dir, options)
+    }
+
+    fn open_created(dir: Arc<dyn Directory>, options: Options) -> Result<Database> {
+        let stands = format!("an empty database stands in {}", dir.describe());
+        Database::open_with(dir, options).map_err(|e| e.noting(&stands))
     }
 
     /// Opens a database for reading and writing. `NotFound` when there is none, `Locked` when another handle writes to it.
@@ -425,8 +435,13 @@ impl Core {
         let _merging = self.merging.lock();
         let mut damage = Damage::default();
         while self.merge_pass(&mut damage, policy::whole)? {}
-        self.wait_for_garbage()?;
-        damage.into_result()
+        let removed = self.wait_for_garbage();
+        damage.into_result()?;
+        removed.map_err(|e| {
+            e.noting(
+                "what was compacted stands; only removing files that nothing names any more failed, and the next compaction tries again",
+            )
+        })
     }
 
     /// Folds small young segments, at most as many bytes as this handle wrote, so that many short sessions leave few segments.

@@ -1,8 +1,8 @@
 //! Copies a database while it is in use. The copy is a database that opens by itself.
 
-use super::restore::in_new_directory;
 pub use crate::engine::BackupReport;
 use crate::engine::backup::{self, BackupPlan};
+use crate::engine::in_new_directory;
 use crate::error::{Error, Result};
 use crate::io::{Directory, FsDirectory};
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 use super::dump::hex;
 use crate::document::StoredDocument;
 use crate::engine::batch::source_of;
-use crate::engine::new_directory;
+use crate::engine::in_new_directory;
 use crate::engine::restore::Restorer;
 use crate::error::{Error, Result};
 use crate::format::FormatError;
 use crate::format::dump::{CollectionLine, HeaderLine, TrailerLine, decode_document};
-use crate::io::{Directory, FsDirectory};
+use crate::io::Directory;
 use crate::options::Options;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, Read};
@@ -96,23 +96,6 @@ fn refuse_two_sources(document: &StoredDocument, key: &str) -> Result<()> {
     )))
 }
 
-/// Lets `make` fill the directory `path`. One that had to be made for it goes again when that fails. What finds no room names its file alone,
-/// and there may be one of that name in two directories: which of them is full is said here.
-pub(super) fn in_new_directory<T>(path: &Path, make: impl FnOnce(Arc<dyn Directory>) -> Result<T>) -> Result<T> {
-    let absent = FsDirectory::open(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
-    let dir = new_directory(path)?;
-    let full = |e: Error| if matches!(e, Error::DiskFull(_)) { e.noting(&format!("in {}; nothing was made", path.display())) } else { e };
-    let result = make(Arc::new(dir)).map_err(full);
-    if result.is_err()
-        && absent
-        && let Ok(dir) = FsDirectory::open(path)
-    {
-        // Not empty, it holds what somebody else put there.
-        let _ = dir.remove();
-    }
-    result
-}
-
 /// The lines of a dump, counted from 1.
 struct Lines<R> {
     input: R,
@@ -174,23 +157,5 @@ impl<R: BufRead> Lines<R> {
             Error::DuplicateId(what) => Error::DuplicateId(at(what)),
             other => other,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::in_new_directory;
-    use crate::error::{Error, ErrorCode};
-
-    #[test]
-    fn a_full_disk_is_named_by_the_directory_that_was_to_be_made() {
-        let scratch = tempfile::tempdir().unwrap();
-        let path = scratch.path().join("new");
-        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        let e = in_new_directory(&path, |_| Err::<(), _>(Error::io("writing s-0000000000000001.segments", full))).unwrap_err();
-        let said = e.to_string();
-        assert!(e.code() == ErrorCode::DiskFull && said.contains("s-0000000000000001.segments"), "{said}");
-        assert!(said.contains(&path.display().to_string()) && said.contains("nothing was made"), "{said}");
-        assert!(!path.exists());
     }
 }

@@ -1,7 +1,7 @@
 //! Saves what can be saved of a damaged database into a new one.
 
 use super::backup::existing;
-use super::restore::in_new_directory;
+use crate::engine::in_new_directory;
 use crate::engine::restore::Restorer;
 use crate::error::Result;
 pub use crate::inspect::salvage::{Loss, LossKind, Salvage};

@@ -4,7 +4,8 @@ use super::{doc, fresh, ids, main_of, open, options, put};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use triune::io::SimDirectory;
-use triune::{Database, IoMode, Mode, Options, Schema, Search};
+use triune::io::sim::{FailureKind, Operation};
+use triune::{Database, ErrorCode, IoMode, Mode, Options, Schema, Search};
 
 #[test]
 fn merging_ends_when_many_rows_died_since_the_last_checkpoint() {
@@ -145,4 +146,33 @@ fn compacting_leaves_one_segment_and_nothing_that_is_not_needed() {
     assert_eq!((count("s-"), count("d-")), (0, 0), "{:?}", disk.file_names());
     db.close().unwrap();
     assert_eq!(main_of(&open(&disk)).count(), 0);
+}
+
+/// Removing what a compaction replaced is its last step: an error of that does not look as if nothing had been done.
+#[test]
+fn a_compaction_that_cannot_remove_the_old_files_says_that_it_stands() {
+    let scattered = || {
+        let (disk, db) = fresh();
+        for part in 0..4 {
+            put(&db, (0..10).map(|i| doc(&format!("{part} {i}"), "words")).collect());
+            db.checkpoint().unwrap();
+        }
+        (disk, db)
+    };
+    let (disk, db) = scattered();
+    let before = disk.operations();
+    db.compact().unwrap();
+    let trace = disk.trace();
+    let published = trace.iter().rposition(|o| matches!(o, Operation::SyncFile { name } if name == "HEAD")).unwrap();
+    let mut told = 0;
+    for n in published + 1 - before..trace.len() - before {
+        let (disk, db) = scattered();
+        disk.fail_from(disk.operations() + n, FailureKind::Eio);
+        let Err(e) = db.compact() else { continue };
+        assert!(e.code() == ErrorCode::Io && e.to_string().contains("what was compacted stands"), "operation {n}: {e}");
+        let reopened = open(&disk.after_kill());
+        assert_eq!((main_of(&reopened).count(), main_of(&reopened).stats().unwrap().segments), (40, 1), "operation {n}");
+        told += 1;
+    }
+    assert!(told > 0);
 }

@@ -3,6 +3,7 @@
 use super::{doc, fresh, ids, main_of, open, open_read_only, options, put, refused, try_open};
 use std::sync::Arc;
 use triune::io::SimDirectory;
+use triune::io::sim::FailureKind;
 use triune::{Database, ErrorCode, Patch, Schema, WriteBatch};
 
 #[test]
@@ -197,4 +198,39 @@ fn a_database_moved_away_from_under_its_writer_goes_on_and_the_one_in_its_place_
     db.close().unwrap();
     assert!(listed(&path) == before, "nothing was made, changed or removed there");
     assert_eq!(Database::open(&moved).unwrap().snapshot().collection("main").unwrap().count(), 20);
+}
+
+/// Whatever operation or call fails: the answer says whether there is a database.
+#[test]
+fn a_create_on_a_failing_disk_says_whether_there_is_a_database() {
+    let whole = SimDirectory::newly_made();
+    Database::create_with(Arc::new(whole.clone()), options()).unwrap();
+    let (mut refused, mut unknown, mut stands) = (0, 0, 0);
+    let changes =
+        (0..whole.operations()).flat_map(|n| [FailureKind::Eio, FailureKind::Enospc, FailureKind::Revert].map(|kind| (n, kind, true)));
+    let looks = (0..whole.accesses()).map(|n| (n, FailureKind::Eio, false));
+    for (n, kind, changes) in changes.chain(looks) {
+        let disk = SimDirectory::newly_made();
+        if changes {
+            disk.fail(n, kind)
+        } else {
+            disk.fail_access(n, kind)
+        }
+        let Err(e) = Database::create_with(Arc::new(disk.clone()), options()) else { continue };
+        let opened = try_open(&disk);
+        if e.code() == ErrorCode::OutcomeUnknown {
+            assert!(opened.is_ok() || opened.is_err_and(|e| e.code() == ErrorCode::NotFound), "{kind:?} at {n}: {e}");
+            unknown += 1;
+        } else if e.to_string().contains("an empty database stands in") {
+            assert!(opened.unwrap().snapshot().collections().is_empty(), "{kind:?} at {n}: {e}");
+            stands += 1;
+        } else {
+            assert_eq!(opened.map(drop).map_err(|e| e.code()), Err(ErrorCode::NotFound), "{kind:?} at {n}: {e}");
+            assert_eq!(disk.file_names(), Vec::<String>::new(), "{kind:?} at {n}: {e}");
+            refused += 1;
+        }
+        let again = Database::create_with(Arc::new(disk.clone()), options());
+        assert!(again.is_ok() || again.is_err_and(|e| e.code() == ErrorCode::AlreadyExists), "{kind:?} at {n}");
+    }
+    assert!(refused > 20 && unknown > 5 && stands > 2, "{refused} refused, {unknown} unknown, {stands} stand");
 }

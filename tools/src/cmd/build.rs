@@ -7,6 +7,7 @@ use crate::args::BuildArgs;
 use crate::embedder::{self, STOP, Wanted};
 use crate::output::{Counted, Failure, Out, Outcome, note, report};
 use source::Source;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,13 +30,30 @@ pub(crate) fn run(args: &BuildArgs, out: &mut Out) -> Outcome<()> {
     let built = source.feed(&building, &bar).and_then(|()| building.finish());
     stages.clear();
     building.leave();
-    let built = built?;
+    let built = built.map_err(|f| unfinished(f, &args.target.database))?;
     source.without_text(built.vectors > 0).into_iter().for_each(note);
     if let Some(name) = args.embedder_name.as_ref().filter(|_| built.documents > 0 && built.vectors == 0) {
         let collection = &args.target.collection;
         note(format_args!("{collection} names the embedder {name:?}, and no document came with a vector: --vectors gives them"));
     }
     tell(args, &built, started.elapsed(), out)
+}
+
+/// A build that failed, with what became of what it made. The disk's errors name a file alone, which may be full in either of two directories.
+fn unfinished(failure: Failure, path: &Path) -> Failure {
+    let Failure::Refused { code, .. } = failure else { return failure };
+    // The build had the place for itself, so what is there now is its own.
+    let left = code != ErrorCode::OutcomeUnknown && path.join("HEAD").exists();
+    let path = path.display();
+    match code {
+        _ if left => failure.reworded(|message| {
+            format!(
+                "{message}. What was begun in {path} stays, and nothing in it counts: run the same command again, which begins anew there"
+            )
+        }),
+        ErrorCode::Io | ErrorCode::DiskFull => failure.reworded(|message| format!("{message}. Nothing was made in {path}")),
+        _ => failure,
+    }
 }
 
 /// Writes into the schema whose vectors the collection holds, and gives the embedder that is to make them.

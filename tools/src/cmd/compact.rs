@@ -12,8 +12,11 @@ pub(crate) fn run(args: &CompactArgs, out: &mut Out) -> Outcome<()> {
     let before = Size { bytes: database.bytes_on_disk()?, of_graphs: of_graphs(&database) };
     let compacted = database.compact();
     stages.clear();
-    let compacted = compacted.and_then(|()| database.bytes_on_disk()).map_err(Failure::from);
     let of_graphs = of_graphs(&database);
+    let compacted = compacted.map_err(Failure::from).and_then(|()| {
+        let counted = database.bytes_on_disk().map_err(Failure::from);
+        counted.map_err(|f| f.reworded(|m| format!("{m}. The compaction stands; only the bytes of its files could not be counted")))
+    });
     super::tell_and_close(database, compacted, |bytes| tell(&before, &Size { bytes, of_graphs }, out))
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn run(args: &CreateArgs, out: &mut Out) -> Outcome<()> {
             false => m,
         })
     });
+    let created = created.map_err(|f| if made { super::in_new_database(f, &args.target.database) } else { f });
     super::tell_and_close(database, created, |_| tell(args, made, schema, out))
 }
 

@@ -104,7 +104,8 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Outcome<()> {
 fn commit(database: &Database, passages: Vec<Document>, path: &str, out: &mut Out) -> Outcome<()> {
     let dimension = passages.first().and_then(|d| d.vector.as_ref()).map(|v| v.len() as u32);
     let (count, bytes) = (passages.len(), passages.iter().map(|d| d.text.len()).sum::<usize>());
-    database.create_collection(COLLECTION, Schema { dimension, ..Schema::default() })?;
+    let created = database.create_collection(COLLECTION, Schema { dimension, ..Schema::default() });
+    created.map_err(|e| super::in_new_database(e.into(), Path::new(path)))?;
     let commit = database.put(COLLECTION, passages)?;
     if out.json() {
         return out.object(&json!({ "committed": count, "lsn": commit.lsn.0, "database": path }));

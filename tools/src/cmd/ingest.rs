@@ -41,8 +41,9 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
         true => None,
         false => Some(new_collection(&args.target.collection, &wanted)?),
     };
-    let database = open_or_create(&args.target.database)?;
-    let (schema, embedder) = collection(&database, &args.target.collection, &wanted, first)?;
+    let (database, made) = open_or_create(&args.target.database)?;
+    let (schema, embedder) = collection(&database, &args.target.collection, &wanted, first)
+        .map_err(|f| if made { super::in_new_database(f, &args.target.database) } else { f })?;
     let input = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     let interrupt = Interrupt::install(&input, "file", out.json())?;
     if embedder.is_none() {
@@ -75,10 +76,11 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     if counts.passed_over > 0 { Err(Failure::Incomplete) } else { Ok(()) }
 }
 
-fn open_or_create(path: &Path) -> Outcome<Database> {
+/// The database, and whether it was made.
+fn open_or_create(path: &Path) -> Outcome<(Database, bool)> {
     match Database::create(path) {
-        Ok(database) => Ok(database),
-        Err(Error::AlreadyExists(_)) => super::open_for_writing(path),
+        Ok(database) => Ok((database, true)),
+        Err(Error::AlreadyExists(_)) => Ok((super::open_for_writing(path)?, false)),
         Err(other) => Err(other.into()),
     }
 }

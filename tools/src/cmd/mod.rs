@@ -183,6 +183,11 @@ fn tell_and_close<T>(database: Database, committed: Outcome<T>, tell: impl FnOnc
     }
 }
 
+/// What failed after a database was made for it: the database is there all the same.
+fn in_new_database(failure: Failure, path: &Path) -> Failure {
+    failure.after_commits().reworded(|message| format!("{message}. An empty database stands in {}", path.display()))
+}
+
 /// A command that makes a database found its place taken.
 fn taken(error: triune::Error) -> Failure {
     let exists = error.code() == ErrorCode::AlreadyExists;

@@ -8,6 +8,7 @@
 //! | `support.rs` | running the binary, documents told by a number, and the state that a database must be in |
 //! | `kill.rs` | SIGKILL at random moments of loads, deletes, compactions and recoveries |
 //! | `syscalls.rs` | every system call that writes fails once, or is the last one (needs `strace`) |
+//! | `stands.rs` | what a failing call left, beside what the message says of it (needs `strace`) |
 //! | `full_disk.rs` | a file system that is full (needs to be allowed to mount a tmpfs of its own) |
 //! | `processes.rs` | a writer that is killed and started again, and readers beside it |
 
@@ -18,5 +19,6 @@
 mod full_disk;
 mod kill;
 mod processes;
+mod stands;
 mod support;
 mod syscalls;

@@ -201,7 +201,7 @@ fn goes_on(path: &Path, state: &State, about: &str) {
 }
 
 /// Why system calls cannot be made to fail here, if they cannot.
-fn no_strace() -> Option<String> {
+pub(crate) fn no_strace() -> Option<String> {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1", "true"]);
     match strace.output() {
