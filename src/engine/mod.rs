@@ -18,7 +18,7 @@
 //! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
 //! | `unfinished.rs` `restore.rs` `builder.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
-//! | `rebuild.rs` | derived sections anew |
+//! | `rebuild.rs` `beforehand.rs` | derived sections anew, and what is looked at first |
 //! | `verify.rs` | whether what a state names stands in its files |
 //! | `health.rs` `events.rs` | what an operator asks, and what `tracing` is told |
 
@@ -26,6 +26,7 @@ mod audit;
 mod background;
 pub(crate) mod backup;
 pub(crate) mod batch;
+mod beforehand;
 mod builder;
 mod buried;
 mod catalog;

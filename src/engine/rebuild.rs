@@ -3,18 +3,19 @@
 //! Every segment of the manifest is written again with the same rows, dead ones too, in the same order: rows, seqs and the ordinals of terms
 //! stay what they were. Its tombstones are written again with their rows, and with document frequencies that are counted anew, as are the
 //! totals of the collection. No derived section is read. The new manifest is published as a merge
-//! publishes one; the old files stay until then, and nothing is changed when primary data turns out to be damaged.
+//! publishes one; the old files stay until then, and nothing is changed when primary data turns out to be damaged (`beforehand.rs`), here or where
+//! the log needs it.
 
+use super::beforehand::{Found, beyond_rebuilding, find, refuse_log_that_cannot_be_brought_in};
 use super::files::{Files, NewFile};
 use super::flush::{DerivedBuilder, fill};
-use super::open::{self, State, read_state, refuse_missing, take_lock};
+use super::open::{self, State, refuse_missing, take_lock};
 use super::segments::OpenFiles;
-use super::verify::{Depth, NamedPart, check_part, check_sections, open_segment, parts_of};
+use super::verify::{check_sections, open_segment};
 use crate::docstore::{RowsBuilder, RowsReader, content_hash};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, SegmentEntry, TombstoneEntry};
-use crate::format::segment::SECTION_DERIVED;
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
 use crate::io::names::{self, FileName};
@@ -23,7 +24,7 @@ use crate::memtable::{Analysis, Totals};
 use crate::options::{IoMode, Options, Schema};
 use crate::segment::SegmentWriter;
 use crate::text::{Analyzer, Posting, TextBuilder};
-use crate::tombstones::{TombstonesPart, TombstonesReader, TombstonesWriter};
+use crate::tombstones::{TombstonesPart, TombstonesWriter};
 use crate::vector::{VectorsBuilder, VectorsReader};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -42,44 +43,51 @@ pub struct RebuildReport {
 }
 
 /// Rebuilds one collection, or all of them. A log that was not checkpointed is brought into segments.
+///
+/// # Errors
+/// One that does not say what stands came before anything was published.
 pub(crate) fn rebuild(dir: &Arc<dyn Directory>, options: Options, only: Option<&str>) -> Result<RebuildReport> {
     let (mut report, landed) = pass(dir, &options, only)?;
+    let quiet = Options { background: false, ..options.clone() };
+    let noted = |e: Error, rest: &str| if report.segments > 0 { e.noting(&format!("what was rebuilt stands; {rest}")) } else { e };
     // The ordinary end of opening: what the log holds goes into segments, and what nothing reaches any more goes.
-    let (core, _) = open::open_writer(dir.clone(), Options { background: false, ..options.clone() })?;
-    let known = only.is_none_or(|name| core.published.read().catalog.collections.contains_key(name));
-    core.checkpoint()?;
-    core.wait_for_garbage()?;
+    let opened = open::open_writer(dir.clone(), quiet.clone()).and_then(|(core, _)| core.checkpoint().map(|()| core));
+    let core = opened.map_err(|e| noted(e, "only the log was not brought into segments, which the next opening tries again"))?;
+    core.wait_for_garbage().map_err(|e| e.noting(GARBAGE))?;
     drop(core);
-    if !known {
-        return Err(super::resolve::no_collection(only.unwrap_or_default()));
-    }
     if landed {
         // Segments that only log records named: the manifest names them now.
-        report = pass(dir, &options, only)?.0;
-        open::open_writer(dir.clone(), Options { background: false, ..Options::default() })?.0.wait_for_garbage()?;
+        let second = pass(dir, &options, only).map_err(|e| {
+            e.noting("what was rebuilt before stands, and so does the log in segments; only segments that the log named were not rebuilt")
+        });
+        report = second?.0;
+        let opened = open::open_writer(dir.clone(), quiet).and_then(|(core, _)| core.wait_for_garbage());
+        opened.map_err(|e| e.noting(GARBAGE))?;
     }
     Ok(report)
 }
 
-/// Rebuilds what the manifest names; whether the log names segments besides.
+/// What is said when only the last step failed.
+const GARBAGE: &str = "the rebuild stands; only removing files that nothing names any more failed, and the next compaction tries again";
+
+/// Rebuilds what the manifest names; whether the log names segments besides. After an error nothing is changed, unless it is `OutcomeUnknown`.
 fn pass(dir: &Arc<dyn Directory>, options: &Options, only: Option<&str>) -> Result<(RebuildReport, bool)> {
     refuse_missing(dir.as_ref())?;
-    restore_lock(dir.as_ref())?;
+    restore_lock(dir.as_ref(), only)?;
     let _lock = take_lock(dir.as_ref())?;
-    let state = read_state(dir.as_ref(), true)?;
-    let landed = parts_of(&Manifest::default(), &state.recovered.records)?.iter().any(NamedPart::is_segment);
-    let wanted = |name: &str| only.is_none_or(|only| only == name);
-    let dead = refuse_primary_damage(dir.as_ref(), &state, wanted).map_err(beyond_rebuilding)?;
+    let Found { state, dead, landed } = find(dir.as_ref(), only)?;
     let mut report = RebuildReport::default();
-    if !state.manifest.collections.iter().any(|c| wanted(&c.name) && !c.segments.is_empty()) {
+    if dead.iter().flatten().all(Vec::is_empty) {
         return Ok((report, landed));
     }
     let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
     let files = Files::new(dir.clone(), &present);
     let mut publisher = settled(dir.as_ref(), &state)?;
     let mut made = Vec::new();
-    let result = write_all(dir, options, &files, &state, dead, &mut made, &mut report)
-        .and_then(|manifest| publish(dir.as_ref(), &files, &mut publisher, &state, &manifest));
+    let result = write_all(dir, options, &files, &state, dead, &mut made, &mut report).and_then(|manifest| {
+        refuse_log_that_cannot_be_brought_in(dir.as_ref(), &state, &manifest, only.is_none())?;
+        publish(dir.as_ref(), &files, &mut publisher, &state, &manifest)
+    });
     match result {
         Ok(()) => Ok((report, landed)),
         // HEAD may name them.
@@ -111,7 +119,7 @@ fn write_all(
     options: &Options,
     files: &Files,
     state: &State,
-    dead: DeadRows,
+    dead: Vec<Option<Vec<RoaringBitmap>>>,
     made: &mut Vec<FileName>,
     report: &mut RebuildReport,
 ) -> Result<Manifest> {
@@ -155,48 +163,15 @@ struct Rebuilt {
     dead_frequencies: Vec<(u32, u32)>,
 }
 
-/// Reads every byte that cannot be made anew: the primary sections, and which rows are dead.
-fn check_primary(dir: &dyn Directory, database: Uuid, entry: &SegmentEntry) -> Result<RoaringBitmap> {
-    check_sections(&open_segment(dir, database, entry)?, |flags| flags & SECTION_DERIVED == 0)?;
-    let Some(t) = &entry.tombstones else { return Ok(RoaringBitmap::new()) };
-    let part = TombstonesPart { offset: t.offset, length: t.length, crc: t.crc };
-    let rows = u32::try_from(entry.rows).unwrap_or(u32::MAX);
-    TombstonesReader::open(dir, database, t.file)?.tombstones(part, rows).map(|(dead, _)| dead)
-}
-
-/// The dead rows of each segment of the collections to rebuild, in the order of the manifest; `None` for the other collections.
-type DeadRows = Vec<Option<Vec<RoaringBitmap>>>;
-
-/// Reads all primary data that rebuilding and the checkpoint after it will take: before the first byte is written, so that a refusal changes
-/// nothing. What only log records name is read too, of every collection, for the checkpoint brings in all of them.
-fn refuse_primary_damage(dir: &dyn Directory, state: &State, wanted: impl Fn(&str) -> bool) -> Result<DeadRows> {
-    let database = state.view.chosen.database;
-    let mut dead = DeadRows::with_capacity(state.manifest.collections.len());
-    for collection in &state.manifest.collections {
-        let of_segments = || collection.segments.iter().map(|entry| check_primary(dir, database, entry)).collect::<Result<_>>();
-        dead.push(wanted(&collection.name).then(of_segments).transpose()?);
-    }
-    for part in parts_of(&Manifest::default(), &state.recovered.records)? {
-        check_part(dir, database, &part, Depth::Primary)?;
-    }
-    Ok(dead)
-}
-
-/// Makes LOCK when it is missing. Its content means nothing, and no writer opens without it.
-fn restore_lock(dir: &dyn Directory) -> Result<()> {
+/// Makes LOCK when it is missing. Its content means nothing, and no writer opens without it. What has no state to rebuild gets none.
+fn restore_lock(dir: &dyn Directory, only: Option<&str>) -> Result<()> {
     let present = dir.list().map_err(|e| Error::io("listing the database directory", e))?;
     if present.iter().any(|name| name == names::LOCK) {
         return Ok(());
     }
+    find(dir, only)?;
     super::create::make(dir, names::LOCK, b"")?;
     dir.sync().map_err(|e| Error::io("syncing the database directory", e))
-}
-
-/// What to do when rebuilding cannot help.
-fn beyond_rebuilding(error: Error) -> Error {
-    let Error::Corrupt(mut damage) = error else { return error };
-    damage.what += ": this is primary data, which a rebuild cannot make anew";
-    Error::Corrupt(damage)
 }
 
 /// Writes one segment again from its primary sections.

@@ -18,7 +18,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// `Corrupt`, and nothing is changed, when what cannot be rebuilt is damaged: documents, ids, seqs, sources, vectors, which rows are dead,
-/// the manifest or the log. Then a backup or [`super::salvage()`] is next. `Locked` beside a writer; `NotFound` without such a collection.
+/// the manifest or the log; or, of other collections, what bringing in the log needs. Then a backup or [`super::salvage()`] is next. `Locked`
+/// beside a writer; `NotFound` without such a collection. An error of what comes after the new state was published says that it stands.
 ///
 /// ```
 /// # use triune::{Database, Document, Schema};

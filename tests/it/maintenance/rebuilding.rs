@@ -2,12 +2,12 @@
 
 use super::backing_up::{assert_sound, with_landed_batches};
 use super::fixture::{copy, dump_of, dump_of_disk, fixture, open, options};
-use super::sections::{flip, sections_of};
+use super::sections::{flip, manifest_of, sections_of};
 use std::sync::Arc;
 use triune::io::SimDirectory;
-use triune::io::sim::CrashMode;
+use triune::io::sim::{CrashMode, FailureKind};
 use triune::maintenance::{RebuildReport, rebuild_directory};
-use triune::{Database, ErrorCode, Mode, Result, Search};
+use triune::{Database, Document, ErrorCode, Mode, Result, Schema, Search, WriteBatch};
 
 fn rebuild(disk: &SimDirectory, collection: Option<&str>) -> Result<RebuildReport> {
     rebuild_directory(Arc::new(disk.clone()), options(), collection)
@@ -155,4 +155,122 @@ fn a_missing_lock_is_made_again() {
     assert_eq!(dump_of_disk(&disk), before);
     open(&disk).close().unwrap();
     assert_sound(&disk);
+}
+
+/// Collections `main` and `other` in segments, and a log that changes a document of `other`.
+fn with_another_in_the_log() -> SimDirectory {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    for name in ["main", "other"] {
+        db.create_collection(name, Schema::default()).unwrap();
+        db.put(name, (0..20).map(|i| Document::new(format!("d{i}")).text(format!("{name} words {i}"))).collect()).unwrap();
+        db.checkpoint().unwrap();
+    }
+    db.put("other", vec![Document::new("d3").text("replaced after the checkpoint")]).unwrap();
+    copy(&disk.after_kill())
+}
+
+#[test]
+fn damage_elsewhere_that_the_log_needs_refuses_before_anything_is_published() {
+    let disk = with_another_in_the_log();
+    let text = dump_of_disk(&disk);
+    let other = manifest_of(&disk).1.collections.iter().find(|c| c.name == "other").unwrap().segments[0].clone();
+    let file = triune::io::names::FileName::Segments(other.file).to_string();
+    let (mut refused, mut rebuilt) = (0, 0);
+    for section in sections_of(&disk).into_iter().filter(|s| s.file == file) {
+        for at in [0, section.length / 2, section.length - 1] {
+            let damaged = copy(&disk);
+            flip(&damaged, &file, section.start + at);
+            let before = damaged.image_hash();
+            match rebuild(&damaged, Some("main")) {
+                Ok(_) => rebuilt += 1,
+                Err(e) => {
+                    assert!(e.code() == ErrorCode::Corrupt && e.to_string().contains(&file), "{e}");
+                    assert!(e.to_string().contains("Nothing was changed."), "{e}");
+                    assert_eq!(damaged.image_hash(), before, "section {}: {e}", section.kind);
+                    refused += 1;
+                }
+            }
+            if section.derived {
+                rebuild(&damaged, None).unwrap();
+                assert_eq!(dump_of_disk(&damaged), text);
+            }
+        }
+    }
+    assert!(refused > 3 && rebuilt > 0, "{refused} refused, {rebuilt} rebuilt");
+}
+
+/// Whatever operation or call fails: an error that does not say what stands changed nothing.
+#[test]
+fn a_rebuild_on_a_failing_disk_says_what_stands() {
+    let (landed, db) = with_landed_batches();
+    drop(db);
+    for disk in [with_another_in_the_log(), copy(&landed.after_kill())] {
+        let text = dump_of_disk(&disk);
+        let whole = copy(&disk);
+        rebuild(&whole, Some("main")).unwrap();
+        let (mut refused, mut stands) = (0, 0);
+        let changes = (0..whole.operations()).flat_map(|n| [FailureKind::Eio, FailureKind::Enospc].map(|kind| (n, kind, true)));
+        let looks = (0..whole.accesses()).map(|n| (n, FailureKind::Eio, false));
+        for (n, kind, changes) in changes.chain(looks) {
+            let failing = copy(&disk);
+            if changes {
+                failing.fail(n, kind)
+            } else {
+                failing.fail_access(n, kind)
+            }
+            let Err(e) = rebuild(&failing, Some("main")) else { continue };
+            let said = e.to_string();
+            if said.contains("stands") {
+                stands += 1;
+            } else if e.code() != ErrorCode::OutcomeUnknown {
+                assert_eq!(failing.file_names(), disk.file_names(), "{kind:?} at {n}: {said}");
+                refused += 1;
+            }
+            assert_eq!(dump_of_disk(&failing.after_kill()), text, "{kind:?} at {n}: {said}");
+        }
+        assert!(refused > 10 && stands > 10, "{refused} refused, {stands} stand");
+    }
+}
+
+#[test]
+fn a_name_that_no_collection_has_is_refused_before_anything_is_written() {
+    let disk = with_another_in_the_log();
+    let db = open(&disk);
+    db.create_collection("new", Schema::default()).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.drop_collection("other").rename_collection("main", "renamed");
+    db.commit(batch).unwrap();
+    drop(db);
+    let disk = copy(&disk.after_kill());
+    for absent in ["absent", "other", "main"] {
+        let refused = copy(&disk);
+        let error = rebuild(&refused, Some(absent)).unwrap_err();
+        assert_eq!((error.code(), refused.image_hash()), (ErrorCode::NotFound, disk.image_hash()), "{error}");
+    }
+    assert_eq!(rebuild(&copy(&disk), Some("new")).unwrap().segments, 0);
+    assert_eq!(rebuild(&copy(&disk), Some("renamed")).unwrap().segments, 1, "the log gives it that name");
+}
+
+#[test]
+fn what_cannot_be_rebuilt_gets_no_lock() {
+    let disk = closed();
+    disk.remove_file("LOCK");
+    let headless = copy(&disk);
+    headless.remove_file("HEAD");
+    let zeroed = copy(&disk);
+    zeroed.write_file("HEAD", vec![0; 8192]);
+    let foreign = SimDirectory::new();
+    foreign.write_file("HEAD", *b"ref: refs/heads/main\n");
+    foreign.write_file("config", *b"[core]\n");
+    for (disk, collection, code) in [
+        (headless, None, ErrorCode::Corrupt),
+        (zeroed, None, ErrorCode::Corrupt),
+        (foreign, None, ErrorCode::NotFound),
+        (copy(&disk), Some("absent"), ErrorCode::NotFound),
+    ] {
+        let before = disk.image_hash();
+        assert_eq!(rebuild(&disk, collection).unwrap_err().code(), code);
+        assert_eq!(disk.image_hash(), before);
+    }
 }
