@@ -45,15 +45,17 @@ fn unfinished(failure: Failure, path: &Path) -> Failure {
     // The build had the place for itself, so what is there now is its own.
     let left = code != ErrorCode::OutcomeUnknown && path.join("HEAD").exists();
     let path = path.display();
-    match code {
-        _ if left => failure.reworded(|message| {
+    if left {
+        return failure.reworded(|message| {
             format!(
                 "{message}. What was begun in {path} stays, and nothing in it counts: run the same command again, which begins anew there"
             )
-        }),
-        ErrorCode::Io | ErrorCode::DiskFull => failure.reworded(|message| format!("{message}. Nothing was made in {path}")),
-        _ => failure,
+        });
     }
+    if !matches!(code, ErrorCode::Io | ErrorCode::DiskFull) {
+        return failure;
+    }
+    failure.reworded(|message| format!("{message}. Nothing was made in {path}"))
 }
 
 /// Writes into the schema whose vectors the collection holds, and gives the embedder that is to make them.
