@@ -21,7 +21,8 @@ impl SegmentReader {
     /// checked when they are read, as ever; a damaged array of block checksums takes those blocks with it that it does not fit.
     ///
     /// # Errors
-    /// `Corrupt` when no section table can be proved to be the one that was written.
+    /// `Corrupt` when no section table can be proved to be the one that was written; `UnsupportedVersion` when an intact header says that a newer
+    /// version wrote it: what its footer and sections mean is not known then.
     pub(crate) fn open_damaged(handle: Arc<dyn File>, file: &str, offset: u64, length: u64, crc: u32) -> Result<SegmentReader> {
         let file_length = handle.len().map_err(|e| Error::io(format!("reading the length of {file}"), e))?;
         let short = || Error::corrupt(file, offset, format!("a segment of {length} bytes is named here, but the file has {file_length}"));
@@ -39,11 +40,15 @@ impl SegmentReader {
             Source::Pread(handle)
         };
         let read = |at: u64, len: u64| source.read(file, offset, at, len);
+        let header = read(0, FRAME_BYTES).and_then(|bytes| SegmentHeader::decode(&bytes).map_err(|e| e.in_file(file, offset)));
+        if let Err(Error::UnsupportedVersion(what)) = header {
+            return Err(Error::UnsupportedVersion(what));
+        }
         let stored = SegmentFooter::decode(&read(length - FRAME_BYTES, FRAME_BYTES)?).ok().filter(|footer| footer.crc.get() == crc);
         let footer = match stored {
             Some(footer) => footer,
             None => {
-                let header_crc = SegmentHeader::decode(&read(0, FRAME_BYTES)?).map_err(|e| e.in_file(file, offset))?.crc;
+                let header_crc = header?.crc;
                 let from = (length - FRAME_BYTES).saturating_sub(2 * SECTIONS_MAX as u64 * 64 + BLOCK_BYTES as u64).max(FRAME_BYTES);
                 let tail = read(from, length - FRAME_BYTES - from)?;
                 found_again(&tail, length, header_crc, crc)
