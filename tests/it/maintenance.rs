@@ -6,6 +6,7 @@
 //! | `dumping.rs` | dump and restore |
 //! | `backing_up.rs` | backup |
 //! | `building.rs` | builders |
+//! | `ledgers.rs` | what the ledger of a salvage says |
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
 //! | `upgrading.rs` | upgrade |
@@ -16,6 +17,7 @@ mod backing_up;
 mod building;
 mod dumping;
 mod fixture;
+mod ledgers;
 mod rebuilding;
 mod salvaging;
 mod sections;

@@ -35,7 +35,6 @@ use crate::options::Schema;
 use collect::{Collector, Gathered, Place};
 use roaring::RoaringBitmap;
 use segment::OpenSegment;
-use std::collections::BTreeMap;
 
 /// What was found in a directory.
 #[derive(Debug)]
@@ -86,14 +85,13 @@ impl Salvage {
         let start = state::choose(dir, &present, &mut ledger)?;
         let records = log::records(dir, &present, &start, &mut ledger)?;
         let database = start.database.unwrap_or_default();
-        let mut collector = Collector { dir, database, collections: BTreeMap::new(), segments: Vec::new(), ledger: &mut ledger };
+        let orphans = if start.found { Vec::new() } else { orphans::find(dir, &present, &records, &mut ledger)? };
+        let mut collector = Collector::new(dir, database, start.manifest.applied_lsn, &mut ledger);
         for collection in &start.manifest.collections {
             collector.collection(collection)?;
         }
-        if !start.found {
-            for orphan in orphans::find(dir, &present, &records)? {
-                collector.orphan(&orphan)?;
-            }
+        for orphan in orphans {
+            collector.orphan(&orphan)?;
         }
         for (lsn, record) in records {
             collector.record(lsn, record)?;

@@ -29,7 +29,7 @@ fn documents_of(dump: &[u8]) -> Documents {
 }
 
 /// What was salvaged: its dump and the ledger.
-fn saved(disk: &SimDirectory, what: &str) -> (Vec<u8>, Vec<Loss>) {
+pub(super) fn saved(disk: &SimDirectory, what: &str) -> (Vec<u8>, Vec<Loss>) {
     let (before, operations) = (disk.image_hash(), disk.operations());
     let survey = Salvage::survey(disk).unwrap_or_else(|e| panic!("{what}: {e}"));
     let new = SimDirectory::new();
@@ -305,7 +305,7 @@ fn the_reason_for_a_missing_log_says_first_what_is_lost() {
 }
 
 /// The youngest log with its record `index` changed, behind sound checksums that chain, and without evidence of what was synced.
-fn forged(disk: &SimDirectory, index: usize, kind: u8, payload: impl Fn(&[u8]) -> Vec<u8>) -> SimDirectory {
+pub(super) fn forged(disk: &SimDirectory, index: usize, kind: u8, payload: impl Fn(&[u8]) -> Vec<u8>) -> SimDirectory {
     let forged = copy(disk);
     let name = forged.file_names().into_iter().rfind(|n| n.ends_with(".wal")).unwrap();
     let mut log = forged.read_file(&name).unwrap();
