@@ -128,6 +128,9 @@ fn a_segment_of_a_newer_format_is_refused_with_and_without_a_manifest() {
     }
 }
 
+/// What is done to a database.
+type Act<'a> = &'a dyn Fn(&Database);
+
 /// A database whose manifest names a segment of collection `main` that cannot be opened, and which `after` changed in the log.
 fn unreadable_and(after: impl Fn(&Database)) -> SimDirectory {
     let disk = SimDirectory::new();
@@ -145,7 +148,7 @@ fn unreadable_and(after: impl Fn(&Database)) -> SimDirectory {
 #[test]
 fn what_a_commit_of_the_log_ended_is_not_missed() {
     let all = || (0..9).map(|i| i.to_string()).collect::<Vec<_>>();
-    let cases: [(&str, &dyn Fn(&Database)); 4] = [
+    let cases: [(&str, Act<'_>); 4] = [
         ("dropped", &|db| drop(db.drop_collection("main").unwrap())),
         ("cleared", &|db| assert_eq!(db.clear("main").unwrap(), 9)),
         ("deleted", &|db| assert_eq!(db.delete("main", all()).unwrap(), 9)),

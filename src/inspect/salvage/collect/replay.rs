@@ -24,12 +24,12 @@ impl Collector<'_> {
             self.change(change);
         }
         for effects in record.effects.collections {
-            if !self.collections.contains_key(&effects.incarnation) {
+            self.collections.entry(effects.incarnation).or_insert_with(|| {
                 let name = Name::MadeUp(format!("collection {} of a lost commit", effects.incarnation));
                 let why = format!("lsn {lsn} writes to a collection whose creation is lost");
                 let why = Loss::new(LossKind::Collection, why).place(&record.file, record.offset, None);
-                self.collections.insert(effects.incarnation, Gathering::new(name, Schema::default(), Some(MadeUp::new(why))));
-            }
+                Gathering::new(name, Schema::default(), Some(MadeUp::new(why)))
+            });
             self.effects(lsn, effects)?;
         }
         Ok(())
