@@ -9,6 +9,7 @@
 //! | `ledgers.rs` | what the ledger of a salvage says |
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
+//! | `starting.rs` | where a salvage starts |
 //! | `upgrading.rs` | upgrade |
 //! | `vector_graphs.rs` | rebuild and salvage of vector graphs |
 //! | `sections.rs` | where sections stand |
@@ -21,5 +22,6 @@ mod ledgers;
 mod rebuilding;
 mod salvaging;
 mod sections;
+mod starting;
 mod upgrading;
 mod vector_graphs;

@@ -14,7 +14,7 @@ pub enum LossKind {
     Vector,
     /// A document is kept although it may have been deleted or replaced: what says so is lost.
     Death,
-    /// Documents are lost whose ids are not known; `rows` says how many at most.
+    /// Documents are lost whose ids are not known; `rows` says how many at most, and is absent when nobody knows.
     Documents,
     /// Documents are kept, and some of them are not what was stored: the checksums of their bytes hold, the hash of their contents does not.
     /// `rows` says how many there are.

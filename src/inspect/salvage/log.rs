@@ -94,7 +94,8 @@ pub(super) fn records(dir: &dyn Directory, present: &[String], start: &Start, le
     for &number in &sequences {
         let slot = start.slots.iter().find(|slot| slot.wal_sequence == number).map(|slot| slot.wal_id);
         let id = slot.or_else(|| links.get(&number).map(|link| link.id));
-        let log = read(dir, number, start.database, id)?;
+        let guess = start.witness.filter(|_| start.slots.is_empty()).map(|witness| witness.wal_id);
+        let log = read(dir, number, start.database, id, guess)?;
         if let Some(link) = log.header.as_ref().and_then(WalHeader::link) {
             links.insert(link.sequence, link);
         }
@@ -128,12 +129,13 @@ fn sequence(name: &str) -> Option<u64> {
     }
 }
 
-/// Finds every record of a log that can be proved. `id` is its identity as others know it.
-fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uuid>) -> Result<Log> {
+/// Finds every record of a log that can be proved. `id` is its identity as others know it; where nobody does and its header is damaged, it may be
+/// `guess`, for a record proves whose it is.
+fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uuid>, guess: Option<Uuid>) -> Result<Log> {
     let mut found = Log::default();
     let Ok(Some(mut log)) = LogFile::open(dir, number) else { return Ok(found) };
     // A sound header of another log is no damaged one: the log of this name is missing.
-    let mut another = false;
+    let (mut another, known, mut id) = (false, id.is_some(), id);
     match log.header() {
         Ok(header)
             if header.sequence.get() == number
@@ -144,7 +146,7 @@ fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uui
         }
         Err(e @ Error::UnsupportedVersion(_)) => return Err(e),
         Ok(_) => another = true,
-        Err(_) => {}
+        Err(_) => id = id.or(guess),
     }
     let Some(id) = found.header.map(|h| Uuid(h.id)).or(id) else { return Ok(found) };
     found.searched =
@@ -176,18 +178,23 @@ fn read(dir: &dyn Directory, number: u64, database: Option<Uuid>, id: Option<Uui
             at = header.end_offset();
         }
     }
+    // That nothing was found by a guess says nothing.
+    found.searched &= found.header.is_some() || known || !found.records.is_empty();
     Ok(found)
 }
 
 /// A log that HEAD or another log needs and that says nothing: nobody knows what it held.
 fn note_missing_logs(start: &Start, logs: &BTreeMap<u64, Log>, links: &BTreeMap<u64, Link>, known: Lsn, ledger: &mut Vec<Loss>) {
-    let Some(slot) = start.slots.first() else { return };
     let says_nothing = |number: u64| logs.get(&number).is_none_or(|log| !log.searched);
-    if says_nothing(slot.wal_sequence) {
-        let name = FileName::Wal(slot.wal_sequence).to_string();
-        let reason =
-            "any commits after those known are lost: HEAD names this log as the active one, and it is missing or nothing in it can be read";
-        ledger.push(Loss::new(LossKind::Commits, reason).lsns(known.next(), None).place(&name, 0, None));
+    match start.slots.first() {
+        Some(slot) if says_nothing(slot.wal_sequence) => {
+            let name = FileName::Wal(slot.wal_sequence).to_string();
+            let reason = "any commits after those known are lost: HEAD names this log as the active one, and it is missing or nothing in it \
+                          can be read";
+            ledger.push(Loss::new(LossKind::Commits, reason).lsns(known.next(), None).place(&name, 0, None));
+        }
+        Some(_) => {}
+        None => note_unknown_end(start, logs, known, ledger),
     }
     for link in links.values().filter(|link| link.last_lsn > start.manifest.applied_lsn && says_nothing(link.sequence)) {
         let name = FileName::Wal(link.sequence).to_string();
@@ -198,6 +205,25 @@ fn note_missing_logs(start: &Start, logs: &BTreeMap<u64, Log>, links: &BTreeMap<
         ledger
             .push(Loss::new(LossKind::Commits, reason).lsns(start.manifest.applied_lsn.next(), Some(link.last_lsn)).place(&name, 0, None));
     }
+}
+
+/// Without HEAD nobody knows which log is the active one: it is one of those that are here only if each of them could be read, one goes on
+/// where the manifest ends, and WITNESS tells of no commit beyond them.
+fn note_unknown_end(start: &Start, logs: &BTreeMap<u64, Log>, known: Lsn, ledger: &mut Vec<Loss>) {
+    let unread = logs.iter().rev().find(|(_, log)| !log.searched).map(|(number, _)| FileName::Wal(*number).to_string());
+    let goes_on = |log: &Log| log.header.map_or(!log.records.is_empty(), |header| header.first_lsn.get() > start.manifest.applied_lsn.0);
+    let what = match &unread {
+        Some(name) => format!("nothing in {name} can be read"),
+        None if !logs.values().any(goes_on) => "the log that goes on where the manifest ends is missing".into(),
+        None if start.witness.is_none() => "WITNESS does not say either whether there was a younger log".into(),
+        None => return,
+    };
+    let reason = format!("any commits after those known are lost: HEAD cannot be read, and {what}");
+    let loss = Loss::new(LossKind::Commits, reason).lsns(known.next(), None);
+    ledger.push(match &unread {
+        Some(name) => loss.place(name, 0, None),
+        None => loss,
+    });
 }
 
 /// Says which durable lsns are missing. Where the first missing one was never durable, what follows it never counted; nor does a whole

@@ -35,6 +35,7 @@ use crate::options::Schema;
 use collect::{Collector, Gathered, Place};
 use roaring::RoaringBitmap;
 use segment::OpenSegment;
+use std::io::ErrorKind;
 
 /// What was found in a directory.
 #[derive(Debug)]
@@ -77,15 +78,21 @@ impl Salvage {
             return Err(Error::NotFound(format!("a file of a database in {}; there is nothing to salvage", dir.describe())));
         }
         // Shared, so that it needs no right to write: a writer's lock excludes it, another salvage does not.
-        let lock = dir.try_lock(LOCK, LockMode::Shared);
-        if matches!(lock, Ok(None)) {
-            return Err(Error::Locked(format!("a writer has {} open; close it there first", dir.describe())));
-        }
+        let _lock = match dir.try_lock(LOCK, LockMode::Shared) {
+            Ok(Some(lock)) => Some(lock),
+            Ok(None) => return Err(Error::Locked(format!("a writer has {} open; close it there first", dir.describe()))),
+            // No writer opens without it.
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(Error::io("locking LOCK, without which nobody knows whether a writer has the database open", e)),
+        };
         let mut ledger = Vec::new();
         let start = state::choose(dir, &present, &mut ledger)?;
         let records = log::records(dir, &present, &start, &mut ledger)?;
         let database = start.database.unwrap_or_default();
-        let orphans = if start.found { Vec::new() } else { orphans::find(dir, &present, &records, &mut ledger)? };
+        let orphans = match start.proved {
+            true => Vec::new(),
+            false => orphans::find(dir, &present, &start.manifest, &records, &mut ledger)?,
+        };
         let mut collector = Collector::new(dir, database, start.manifest.applied_lsn, &mut ledger);
         for collection in &start.manifest.collections {
             collector.collection(collection)?;

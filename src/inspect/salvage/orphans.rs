@@ -5,7 +5,7 @@ use super::ledger::{Loss, LossKind};
 use super::log::Record;
 use crate::docstore::salvage::tolerated;
 use crate::error::{Error, Result};
-use crate::format::manifest::SegmentEntry;
+use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::format::segment::{BLOCK_BYTES, FOOTER_MAGIC, SectionKind, SegmentFooter, SegmentHeader};
 use crate::ids::{Lsn, Seq};
 use crate::io::names::FileName;
@@ -35,19 +35,21 @@ enum Part {
     Unknown(bool, String),
 }
 
-/// Segments that a record names, by file and offset, with their lengths: those come with their record.
+/// Segments that a record or the manifest names, by file and offset, with their lengths: those come with it.
 type Named = BTreeMap<u64, BTreeMap<u64, u64>>;
 
-/// Every segment that can be proved and that no record names. Every other part of a file of segments goes to the ledger: without a manifest
-/// nobody can tell what was never finished from what was damaged.
+/// Every segment that can be proved and that neither the manifest nor a record names. Every other part of a file of segments goes to the ledger:
+/// without a manifest that is the right one nobody can tell what was never finished from what was damaged.
 pub(super) fn find(
     dir: &dyn Directory,
     present: &[String],
+    manifest: &Manifest,
     records: &BTreeMap<Lsn, Record>,
     ledger: &mut Vec<Loss>,
 ) -> Result<Vec<Orphan>> {
     let mut named = Named::new();
-    for entry in records.values().flat_map(|r| &r.effects.collections).flat_map(|c| &c.landed) {
+    let landed = records.values().flat_map(|r| &r.effects.collections).flat_map(|c| &c.landed);
+    for entry in landed.chain(manifest.collections.iter().flat_map(|c| &c.segments)) {
         named.entry(entry.file).or_default().insert(entry.offset, entry.length);
     }
     let mut files: Vec<u64> = present.iter().filter_map(|name| number_of(name)).collect();

@@ -43,7 +43,7 @@ pub(super) fn saved(disk: &SimDirectory, what: &str) -> (Vec<u8>, Vec<Loss>) {
 }
 
 /// Holds a salvage against what was stored: `now` is the content, `before` that of the last checkpoint.
-fn judge(what: &str, now: &[u8], before: &[u8], saved: &[u8], ledger: &[Loss]) {
+pub(super) fn judge(what: &str, now: &[u8], before: &[u8], saved: &[u8], ledger: &[Loss]) {
     if ledger.is_empty() {
         assert_eq!(String::from_utf8_lossy(saved), String::from_utf8_lossy(now), "{what}: nothing is said to be lost");
         return;
@@ -91,7 +91,7 @@ fn judge(what: &str, now: &[u8], before: &[u8], saved: &[u8], ledger: &[Loss]) {
 }
 
 /// Databases to be damaged, each with its content and that of its last checkpoint.
-fn subjects() -> Vec<(&'static str, SimDirectory, Vec<u8>, Vec<u8>)> {
+pub(super) fn subjects() -> Vec<(&'static str, SimDirectory, Vec<u8>, Vec<u8>)> {
     let mut subjects = Vec::new();
     for (name, (disk, db)) in [("fixture", fixture()), ("landed", with_landed_batches())] {
         let killed = copy(&disk.after_kill());
