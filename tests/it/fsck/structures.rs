@@ -105,7 +105,7 @@ fn an_id_that_lives_twice_costs_no_document_without_a_line() {
     let lines: Vec<_> = survey.ledger().iter().map(|loss| (loss.kind, loss.id.as_deref(), loss.rows)).collect();
     let whole = image.bodies(0).unwrap().len() as u64;
     assert!(
-        matches!(lines[..], [(LossKind::Altered, None, Some(rows)), (LossKind::Document, Some("doc 2"), None)] if rows <= whole),
+        matches!(lines[..], [(LossKind::Document, Some("doc 2"), None), (LossKind::Altered, None, Some(rows))] if rows <= whole),
         "{lines:?}"
     );
     let kept: u64 = survey.collections().iter().map(|c| c.documents).sum();
