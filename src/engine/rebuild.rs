@@ -111,9 +111,47 @@ fn settled(dir: &dyn Directory, state: &State) -> Result<Publisher> {
     Ok(publisher)
 }
 
-/// Writes every wanted segment again, each to a file of its own, and gives the manifest that names them. Files are closed as soon as they are
-/// whole, for there may be more segments than a process may have files open; `made` has their names. Nobody collects garbage meanwhile: the
-/// writer's lock is held.
+/// Bytes after which a file takes no further segment.
+const SHARED_BYTES: u64 = 16 << 20;
+
+/// A file that segments are written to, one behind the other: there may be more of them than a process may have files open or mapped.
+struct Shared {
+    file: NewFile,
+    /// Where the next one starts.
+    end: u64,
+    /// How many there are.
+    segments: u32,
+}
+
+impl Shared {
+    /// The file for the next segment: the one before, or another one when that holds enough, and is whole then. `made` gets its name.
+    fn next<'a>(current: &'a mut Option<Shared>, files: &Files, made: &mut Vec<FileName>) -> Result<&'a mut Shared> {
+        if let Some(full) = current.take_if(|shared| shared.end >= SHARED_BYTES) {
+            full.file.sync()?;
+        }
+        if let Some(shared) = current {
+            return Ok(shared);
+        }
+        let file = files.create(FileName::Segments)?;
+        made.push(FileName::Segments(file.number()));
+        Ok(current.insert(Shared { file, end: 0, segments: 0 }))
+    }
+
+    /// Where the next segment goes.
+    fn writer(&self, database: Uuid) -> SegmentWriter {
+        let (file, number) = (self.file.handle().clone(), self.file.number());
+        SegmentWriter::new(file, self.file.name(), database, number, self.segments, self.end)
+    }
+
+    /// Notes that a segment was written.
+    fn add(&mut self, entry: &SegmentEntry) {
+        self.end = (entry.offset + entry.length).next_multiple_of(BLOCK_BYTES as u64);
+        self.segments += 1;
+    }
+}
+
+/// Writes every wanted segment again and gives the manifest that names them; `made` has the names of the files. Nobody collects garbage
+/// meanwhile: the writer's lock is held.
 fn write_all(
     dir: &Arc<dyn Directory>,
     options: &Options,
@@ -126,13 +164,14 @@ fn write_all(
     let (mut manifest, database) = (state.manifest.clone(), state.view.chosen.database);
     let applied = manifest.applied_lsn;
     let wanted = manifest.collections.iter_mut().zip(dead).filter_map(|(collection, dead)| Some((collection, dead?)));
+    let mut current = None;
     for (collection, dead) in wanted {
         (collection.documents, collection.tokens, collection.vectors) = (0, 0, 0);
         for (entry, dead) in collection.segments.iter_mut().zip(dead) {
-            let file = files.create(FileName::Segments)?;
-            made.push(FileName::Segments(file.number()));
-            let new = write_segment(dir.as_ref(), options, database, &file, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
-            file.sync()?;
+            let shared = Shared::next(&mut current, files, made)?;
+            let new =
+                write_segment(dir.as_ref(), options, database, shared, entry, &dead, &collection.schema).map_err(beyond_rebuilding)?;
+            shared.add(&new.entry);
             *entry = new.entry;
             if !dead.is_empty() {
                 let file = files.create(FileName::Tombstones)?;
@@ -151,6 +190,7 @@ fn write_all(
             report.bytes += entry.length;
         }
     }
+    current.map_or(Ok(()), |shared: Shared| shared.file.sync())?;
     Ok(manifest)
 }
 
@@ -179,7 +219,7 @@ fn write_segment(
     dir: &dyn Directory,
     options: &Options,
     database: Uuid,
-    file: &NewFile,
+    shared: &Shared,
     old: &SegmentEntry,
     dead: &RoaringBitmap,
     schema: &Schema,
@@ -188,7 +228,7 @@ fn write_segment(
     let rows = RowsReader::open(&segment, old.base_seq)?;
     let vectors = VectorsReader::open(&segment)?;
     vectors.as_ref().map_or(Ok(()), |v| v.check_components(schema.components))?;
-    let mut out = SegmentWriter::new(file.handle().clone(), file.name(), database, file.number(), 0, 0);
+    let mut out = shared.writer(database);
     let mut derived = DerivedBuilder::new(schema.derivation());
     let mut terms: FxHashMap<Box<str>, Vec<Posting>> = FxHashMap::default();
     let mut lengths = Vec::with_capacity(rows.rows() as usize);
@@ -238,7 +278,7 @@ fn write_segment(
         return Err(Error::corrupt(segment.file(), old.offset, what));
     }
     let mut entry = SegmentEntry { tokens, ..old.clone() };
-    fill(&mut entry, file.number(), out.finish()?);
+    fill(&mut entry, shared.file.number(), out.finish()?);
     Ok(Rebuilt { entry, live, dead_frequencies })
 }
 
