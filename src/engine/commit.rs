@@ -71,7 +71,7 @@ struct Group {
     catalog_before: Arc<Catalog>,
     members: Vec<(Arc<Request>, Commit)>,
     payloads: Vec<(Lsn, Vec<u8>)>,
-    /// Parts in which a row was let die.
+    /// Parts in which a row was let die or was added, each once: taking a group back walks every row of each.
     touched: Vec<Part>,
     bytes: usize,
     /// Document versions that are written.
@@ -258,14 +258,14 @@ impl Core {
     fn apply(&self, w: &mut Writer, resolved: &Resolved, lsn: Lsn, touched: &mut Vec<Part>) -> Result<()> {
         for c in &resolved.collections {
             for d in &c.dying {
-                touched.push(d.part.clone());
+                touch(touched, &d.part);
                 kill(d.part.clone(), d.row, lsn, d.totals)?;
             }
             if c.rows.is_empty() {
                 continue;
             }
             let memory = w.version.active.collection_or_new(c.incarnation, c.derivation);
-            touched.push(Part::Memory(memory.clone()));
+            touch(touched, &Part::Memory(memory.clone()));
             for r in &c.rows {
                 let (_, bytes) = memory.append(lsn, r.seq, r.document.clone(), &r.analysis);
                 w.version.active.grow(bytes);
@@ -380,6 +380,19 @@ impl Core {
         {
             witness.record(wal.id(), wal.durable_lsn(), wal.end_offset());
         }
+    }
+}
+
+/// Adds a part, unless it is there: a batch that deletes a million rows touches a few parts.
+fn touch(touched: &mut Vec<Part>, part: &Part) {
+    let is_it = |other: &Part| match (other, part) {
+        (Part::Memory(a), Part::Memory(b)) => Arc::ptr_eq(a, b),
+        (Part::Segment(a), Part::Segment(b)) => Arc::ptr_eq(a, b),
+        (Part::Memory(_), Part::Segment(_)) | (Part::Segment(_), Part::Memory(_)) => false,
+    };
+    // From the end: neighbours mostly die together.
+    if !touched.iter().rev().any(is_it) {
+        touched.push(part.clone());
     }
 }
 
