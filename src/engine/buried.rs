@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::files::Claim;
 use super::frequencies;
-use super::segments::SegmentHandle;
+use super::segments::{Rooms, SegmentHandle};
 use super::version::{CollectionInfo, Version};
 use crate::error::{Error, Result};
 use crate::format::manifest::{SegmentEntry, TombstoneEntry};
@@ -49,7 +49,8 @@ impl<'a> Tombstones<'a> {
         self.stale = kept.into_iter().filter(|&(file, kept)| kept > 0 && kept * 2 < length(file)).map(|(file, _)| file).collect();
     }
 
-    /// Makes the entry name exactly the rows that died at or before the lsn.
+    /// Makes the entry name exactly the rows that died at or before the lsn. Damage to the segment keeps nobody from that: other collections
+    /// wait for this file.
     pub(crate) fn bring_up(&mut self, entry: &mut SegmentEntry, handle: &SegmentHandle, info: &CollectionInfo) -> Result<()> {
         let stale = entry.tombstones.as_ref().is_some_and(|t| self.stale.contains(&t.file));
         let died = handle.log.between(Lsn(0), self.lsn).documents > 0;
@@ -57,20 +58,14 @@ impl<'a> Tombstones<'a> {
             // No row died since the handle was opened, so what is stored holds.
             return Ok(());
         }
-        match self.renew(entry, handle, info, stale) {
-            // A damaged segment in which nothing changes keeps no checkpoint from being made; its file of tombstones stays.
-            Err(Error::Corrupt(_)) if !died => Ok(()),
-            renewed => renewed,
-        }
-    }
-
-    fn renew(&mut self, entry: &mut SegmentEntry, handle: &SegmentHandle, info: &CollectionInfo, stale: bool) -> Result<()> {
-        let rooms = handle.rooms()?;
-        let mut dead = RoaringBitmap::new();
-        rooms.deaths.for_each(self.lsn, |row, _| {
-            dead.insert(row);
-        });
-        if !stale && dead.len() == entry.tombstones.as_ref().map_or(0, |t| t.dead) {
+        let rooms = match handle.rooms() {
+            // Nothing changes in it, so its file of tombstones stays.
+            Err(Error::Corrupt(_)) if !died => return Ok(()),
+            rooms => rooms?,
+        };
+        let dead = rooms.dead(self.lsn);
+        let changed = dead.len() != entry.tombstones.as_ref().map_or(0, |t| t.dead);
+        if !changed && !stale {
             return Ok(());
         }
         if dead.len() == entry.rows {
@@ -79,15 +74,26 @@ impl<'a> Tombstones<'a> {
                 Some(TombstoneEntry { file: 0, offset: 0, length: 0, crc: 0, dead: dead.len(), unknown: Default::default() });
             return Ok(());
         }
-        let mut frequencies: Vec<(u32, u32)> = match &rooms.text {
-            Some(text) => frequencies::dead_frequencies(handle, rooms, text, self.lsn, info.schema.analyzer)?.into_iter().collect(),
-            None => Vec::new(),
+        let frequencies = match self.frequencies(handle, rooms, info) {
+            Err(Error::Corrupt(_)) if !changed => return Ok(()),
+            // The deaths were acknowledged. What cannot be counted is derived: with none of it here, whoever needs it counts anew, and meets
+            // the damage if it is still there.
+            Err(Error::Corrupt(_)) => Vec::new(),
+            counted => counted?,
         };
-        frequencies.sort_unstable();
         let (file, part) = self.write(&dead, &frequencies)?;
         let TombstonesPart { offset, length, crc } = part;
         entry.tombstones = Some(TombstoneEntry { file, offset, length, crc, dead: dead.len(), unknown: Default::default() });
         Ok(())
+    }
+
+    /// In how many dead rows each term stands, by ascending ordinal.
+    fn frequencies(&self, handle: &SegmentHandle, rooms: &Rooms, info: &CollectionInfo) -> Result<Vec<(u32, u32)>> {
+        let Some(text) = &rooms.text else { return Ok(Vec::new()) };
+        let counted = frequencies::dead_frequencies(handle, rooms, text, self.lsn, info.schema.analyzer)?;
+        let mut frequencies: Vec<(u32, u32)> = counted.into_iter().collect();
+        frequencies.sort_unstable();
+        Ok(frequencies)
     }
 
     fn write(&mut self, dead: &RoaringBitmap, frequencies: &[(u32, u32)]) -> Result<(u64, TombstonesPart)> {

@@ -1,15 +1,17 @@
 //! Document frequencies over all parts of a collection: what a corpus-wide statistic needs.
 //!
 //! A segment's dictionary counts the rows it was written with. What died since is taken off by cutting the dead texts again, so the numbers
-//! are those of the live documents at any layout and after any delete.
+//! are those of the live documents at any layout and after any delete. Where those texts or the dictionary are damaged, the posting lists say
+//! the same.
 
 use super::segments::{Rooms, SegmentHandle};
 use super::version::{Part, Parts};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::memtable::{Analysis, MemCollection};
 use crate::options::AnalyzerKind;
 use crate::text::{TextReader, average_idf as mean_idf};
+use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -66,6 +68,9 @@ fn segment_terms(s: &SegmentHandle, lsn: Lsn, analyzer: AnalyzerKind, mut sink: 
 }
 
 /// How many dead rows hold each term, by ordinal: those of the stored tombstones, and those that died since.
+///
+/// # Errors
+/// `Corrupt` when neither the dead texts with the dictionary nor the posting lists can be read.
 pub(crate) fn dead_frequencies(
     s: &SegmentHandle,
     rooms: &Rooms,
@@ -73,20 +78,48 @@ pub(crate) fn dead_frequencies(
     lsn: Lsn,
     analyzer: AnalyzerKind,
 ) -> Result<FxHashMap<u32, u32>> {
+    match from_texts(s, rooms, text, lsn, analyzer) {
+        Err(Error::Corrupt(_)) => from_postings(text, &rooms.dead(lsn)),
+        counted => counted,
+    }
+}
+
+/// Cuts the texts of the rows that died since the tombstones were stored, which are few.
+fn from_texts(s: &SegmentHandle, rooms: &Rooms, text: &TextReader, lsn: Lsn, analyzer: AnalyzerKind) -> Result<FxHashMap<u32, u32>> {
     let mut dead: FxHashMap<u32, u32> = rooms.dead_frequencies.iter().copied().collect();
-    let mut rows = s.log.rows_between(Lsn(0), lsn);
     // Ascending rows share decoded blocks.
-    rows.sort_unstable();
+    let rows = if were_counted(s, rooms, text) { s.log.rows_between(Lsn(0), lsn).into_iter().collect() } else { rooms.dead(lsn) };
     let mut scanner = rooms.rows.scanner();
     for row in rows {
         let document = scanner.document(row)?;
         for (term, _) in Analysis::of_text(analyzer, &document.text).terms {
-            if let Some(info) = text.term(term.as_bytes())? {
-                *dead.entry(info.ordinal).or_default() += 1;
+            if let Some(ordinal) = text.ordinal(term.as_bytes())? {
+                *dead.entry(ordinal).or_default() += 1;
             }
         }
     }
     Ok(dead)
+}
+
+/// Counts in the posting lists how often each names a dead row. Reads all of them, but neither a document nor the dictionary.
+fn from_postings(text: &TextReader, dead: &RoaringBitmap) -> Result<FxHashMap<u32, u32>> {
+    let mut counts = FxHashMap::default();
+    text.for_each_list(|ordinal, list| {
+        let gone = list.iter().filter(|p| dead.contains(p.row)).count() as u32;
+        if gone > 0 {
+            counts.insert(ordinal, gone);
+        }
+    })?;
+    Ok(counts)
+}
+
+/// Whether the stored tombstones came with their frequencies. They come with none when damage kept them from being counted (`buried.rs`),
+/// and rightly so when no dead row has a token.
+fn were_counted(s: &SegmentHandle, rooms: &Rooms, text: &TextReader) -> bool {
+    let stored = s.entry.tombstones.as_ref().map_or(0, |t| t.dead);
+    // A length that cannot be read may be any.
+    let has_tokens = |row| text.length(row).map_or(true, |tokens| tokens > 0);
+    stored == 0 || !rooms.dead_frequencies.is_empty() || text.term_count() == 0 || !s.stored_dead(rooms).iter().any(has_tokens)
 }
 
 fn memory_terms(m: &MemCollection, lsn: Lsn, mut sink: impl FnMut(&[u8], u64)) {

@@ -81,7 +81,7 @@ impl Replay<'_, '_> {
             let Some(derivation) = self.derivations.get(&c.incarnation).copied() else {
                 return Err(Error::InvalidArgument(format!("there is no collection of incarnation {}", c.incarnation)));
             };
-            self.deaths(record, c)?;
+            self.deaths(record, c, derivation)?;
             self.births(record.lsn, c, derivation)?;
             self.landed(record.lsn, c, derivation)?;
         }
@@ -119,7 +119,7 @@ impl Replay<'_, '_> {
         }));
     }
 
-    fn deaths(&mut self, record: &LoggedRecord, effects: &CollectionEffects) -> Result<()> {
+    fn deaths(&mut self, record: &LoggedRecord, effects: &CollectionEffects, derivation: Derivation) -> Result<()> {
         let dead = match &effects.dead {
             DeadSet::None => return Ok(()),
             DeadSet::Inline(dead) => dead.clone(),
@@ -141,7 +141,7 @@ impl Replay<'_, '_> {
                 return Err(Error::InvalidArgument(format!("seq {seq} dies here, and no row has it")));
             };
             if part.visible(row, NEWEST)? {
-                kill(part.clone(), row, record.lsn, part.row_totals(row)?)?;
+                kill(part.clone(), row, record.lsn, part.row_totals_anew(row, derivation.analyzer)?)?;
             }
         }
         Ok(())

@@ -7,14 +7,15 @@ use crate::graph::GraphReader;
 use crate::ids::{Lsn, Seq, Uuid};
 use crate::io::names::FileName;
 use crate::io::{Bytes, Directory, File};
-use crate::memtable::Totals;
 use crate::memtable::deaths::{DeathLog, DeathMap};
+use crate::memtable::{Analysis, Totals};
 use crate::metadata::{MetadataIndex, MetadataReader};
-use crate::options::{Components, IoMode, limits};
+use crate::options::{AnalyzerKind, Components, IoMode, limits};
 use crate::segment::SegmentReader;
 use crate::text::TextReader;
 use crate::tombstones::{TombstonesPart, TombstonesReader};
 use crate::vector::VectorsReader;
+use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, OnceLock};
@@ -109,6 +110,17 @@ pub(crate) struct Rooms {
     pub(crate) dead_frequencies: Vec<(u32, u32)>,
 }
 
+impl Rooms {
+    /// The rows that died at or before `lsn`.
+    pub(crate) fn dead(&self, lsn: Lsn) -> RoaringBitmap {
+        let mut dead = RoaringBitmap::new();
+        self.deaths.for_each(lsn, |row, _| {
+            dead.insert(row);
+        });
+        dead
+    }
+}
+
 /// One segment of a collection. The same handle serves every version that names it, so a death is recorded once.
 #[derive(Debug)]
 pub(crate) struct SegmentHandle {
@@ -152,6 +164,11 @@ impl SegmentHandle {
     /// Rows of the segment, dead ones included.
     pub(crate) fn rows(&self) -> u32 {
         u32::try_from(self.entry.rows).unwrap_or(u32::MAX)
+    }
+
+    /// The rows that its stored tombstones name.
+    pub(crate) fn stored_dead(&self, rooms: &Rooms) -> RoaringBitmap {
+        rooms.dead(self.applied)
     }
 
     /// Its rooms, opened and held against the manifest at first use.
@@ -222,9 +239,22 @@ impl SegmentHandle {
 
     /// What one row adds to the totals.
     pub(crate) fn row_totals(&self, row: u32) -> Result<Totals> {
+        let tokens = self.rooms()?.text.as_ref().map_or(Ok(0), |t| t.length(row))?;
+        self.row_totals_with(row, tokens)
+    }
+
+    /// As [`SegmentHandle::row_totals`], from the text of the row instead of its stored length.
+    pub(crate) fn row_totals_of_text(&self, row: u32, analyzer: AnalyzerKind) -> Result<Totals> {
         let rooms = self.rooms()?;
-        let tokens = rooms.text.as_ref().map_or(Ok(0), |t| t.length(row))?;
-        let vectors = match &rooms.vectors {
+        let tokens = match &rooms.text {
+            Some(_) => Analysis::of_text(analyzer, &rooms.rows.scanner().document(row)?.text).tokens,
+            None => 0,
+        };
+        self.row_totals_with(row, tokens)
+    }
+
+    fn row_totals_with(&self, row: u32, tokens: u32) -> Result<Totals> {
+        let vectors = match &self.rooms()?.vectors {
             Some(v) => v.contains(row)?,
             None => false,
         };

@@ -113,13 +113,15 @@ impl TextReader {
 
     /// Looks a term up. About a microsecond; in `Pread` mode the dictionary is read into memory the first time.
     pub fn term(&self, term: &[u8]) -> Result<Option<TermInfo>> {
+        self.ordinal(term)?.map(|ordinal| self.term_by_ordinal(ordinal)).transpose()
+    }
+
+    /// The rank of a term. Reads the dictionary only: damage to the entries behind it does not matter.
+    pub fn ordinal(&self, term: &[u8]) -> Result<Option<u32>> {
         if self.inner.term_count == 0 {
             return Ok(None);
         }
-        match self.inner.dictionary()?.get(term)? {
-            Some(ordinal) => Ok(Some(self.term_by_ordinal(ordinal)?)),
-            None => Ok(None),
-        }
+        self.inner.dictionary()?.get(term)
     }
 
     /// The term of this rank, which is below [`TextReader::term_count`]. O(1).
@@ -143,6 +145,22 @@ impl TextReader {
                     .map_err(|e| section.corrupt(offset + e.offset, e.what))
             }
         }
+    }
+
+    /// Calls `sink` with the ordinal and the postings of every term, in order. Never reads the dictionary: damage to it does not matter.
+    /// O(postings); memory O(the longest list).
+    pub fn for_each_list(&self, mut sink: impl FnMut(u32, &[Posting])) -> Result<()> {
+        let (mut list, terms) = (Vec::new(), u64::from(self.inner.term_count));
+        for from in (0..terms).step_by(ENTRIES_AT_ONCE as usize) {
+            let end = (from + ENTRIES_AT_ONCE).min(terms);
+            let entries = self.inner.term_infos.read(from * ENTRY_BYTES..end * ENTRY_BYTES)?;
+            for (ordinal, entry) in (from as u32..).zip(entries.chunks_exact(ENTRY_BYTES as usize)) {
+                list.clear();
+                self.postings(&self.inner.decode_entry(entry, ordinal)?, &mut list)?;
+                sink(ordinal, &list);
+            }
+        }
+        Ok(())
     }
 
     /// The token count of a row. O(1).

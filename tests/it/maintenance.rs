@@ -11,11 +11,13 @@
 //! | `salvaging.rs` | salvage |
 //! | `starting.rs` | where a salvage starts |
 //! | `upgrading.rs` | upgrade |
+//! | `deaths.rs` | deaths in damaged segments: nobody is locked out |
 //! | `vector_graphs.rs` | rebuild and salvage of vector graphs |
 //! | `sections.rs` | where sections stand |
 
 mod backing_up;
 mod building;
+mod deaths;
 mod dumping;
 mod fixture;
 mod ledgers;
