@@ -216,6 +216,13 @@ impl Core {
         Ok(())
     }
 
+    /// Syncs what a thread that was stopped can no longer sync in its time. Of a failure, nobody is left to be told.
+    pub(crate) fn keep_promises(&self) {
+        let synced = catch_unwind(AssertUnwindSafe(|| self.sync_promised()));
+        let synced = synced.unwrap_or_else(|_| Err(self.writer.lock().poison("a sync while closing panicked".into())));
+        synced.unwrap_or_else(|e| self.background.failed(e));
+    }
+
     /// Lets a panic stop the writer before it goes on to the caller: nobody knows what was left halfway.
     pub(crate) fn guarded<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
         catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {

@@ -370,8 +370,11 @@ impl Database {
 }
 
 impl Drop for Database {
+    /// Also what follows [`Database::close`], whether it succeeded or not.
     fn drop(&mut self) {
         self.core.background.stop();
+        // While the lock is held: the next writer may go on in another log, and this one is never synced again.
+        self.core.keep_promises();
         let mut w = self.core.writer.lock();
         w.closed = true;
         drop(w);

@@ -115,6 +115,50 @@ fn an_interval_is_kept_while_a_merge_and_a_checkpoint_take_long() {
     }
 }
 
+/// A database with a commit that was promised to be synced some time, and whose thread is asleep: it has none.
+fn promised() -> (SimDirectory, Database) {
+    let (disk, db) = created();
+    db.core.background.promise(std::time::Duration::from_secs(3600));
+    db.commit_with(put("main", "promised"), Durability::Buffered).unwrap();
+    (disk, db)
+}
+
+fn text_of(disk: SimDirectory) -> Option<String> {
+    let db = Database::open_with(Arc::new(disk), options()).unwrap();
+    let found = db.snapshot().collection("main").unwrap().get("a").unwrap();
+    found.map(|document| document.text.to_string())
+}
+
+#[test]
+fn dropping_a_handle_keeps_what_was_promised_and_no_more() {
+    let (disk, db) = promised();
+    drop(db);
+    assert_eq!(text_of(disk.survivors_none()).as_deref(), Some("promised"));
+
+    let (disk, db) = created();
+    db.commit_with(put("main", "not promised"), Durability::Buffered).unwrap();
+    let before = disk.operations();
+    drop(db);
+    assert_eq!((disk.operations(), text_of(disk.survivors_none())), (before, None));
+
+    // A sync that fails is no panic, and nothing is written after it.
+    let (disk, db) = promised();
+    let before = disk.operations();
+    disk.fail(before, FailureKind::Eio);
+    drop(db);
+    assert_eq!(disk.operations(), before + 1, "{:?}", &disk.trace()[before..]);
+    assert_eq!(text_of(disk.after_kill()).as_deref(), Some("promised"));
+}
+
+#[test]
+fn a_close_that_is_refused_keeps_what_was_promised() {
+    let (disk, db) = promised();
+    // As after a failed sync of the directory: no new file can be relied on, but the log can.
+    db.core.names_unknown.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(db.close().unwrap_err().code(), ErrorCode::Poisoned);
+    assert_eq!(text_of(disk.survivors_none()).as_deref(), Some("promised"));
+}
+
 #[test]
 fn a_count_that_does_not_hold_names_the_files_in_which_it_does_not() {
     let (disk, db) = created();

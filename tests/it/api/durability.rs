@@ -102,6 +102,21 @@ fn an_interval_commit_is_synced_in_the_background() {
 }
 
 #[test]
+fn an_interval_is_kept_by_a_handle_that_is_dropped_before_it_is_over() {
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), Options { background: true, ..options() }).unwrap();
+    db.create_collection("main", triune::Schema::default()).unwrap();
+    let interval = Durability::Interval(Duration::from_secs(3600));
+    db.commit_with(one("first"), interval).unwrap();
+    // The first promise starts the thread, which may sync once before it sleeps; it sleeps when the next commit comes.
+    std::thread::sleep(Duration::from_millis(50));
+    db.commit_with(one("next"), interval).unwrap();
+    drop(db);
+    let db = open(&disk.survivors_none());
+    assert_eq!((ids(&main_of(&db)), &db.recovery().torn_tail), (vec!["first".to_string(), "next".into()], &None));
+}
+
+#[test]
 fn without_a_background_an_interval_commit_is_synced_at_once() {
     let (disk, db) = fresh();
     db.commit_with(one("a"), Durability::Interval(Duration::from_secs(3600))).unwrap();
