@@ -11,7 +11,7 @@ pub enum Progress {
     Taken {
         /// Documents so far.
         documents: u64,
-        /// Bytes of their texts, metadata and vectors.
+        /// About how many bytes of memory their texts, metadata, vectors, entities and relations took.
         bytes: u64,
     },
     /// Documents are being written into the segment that several become.

@@ -21,7 +21,7 @@ use crate::ids::{Generation, Incarnation, Lsn, Seq, Uuid};
 use crate::io::Directory;
 use crate::io::names::FileName;
 use crate::manifest::write_manifest;
-use crate::memtable::{Analysis, Memtable};
+use crate::memtable::{Analysis, Memtable, graph_weight};
 use crate::options::{Derivation, Options, Schema, check_name, limits};
 use crate::progress::Progress;
 use crate::wal::WalWriter;
@@ -343,7 +343,7 @@ impl Drop for Restorer {
 fn weight(document: &StoredDocument) -> usize {
     let metadata = document.metadata.as_ref().map_or(0, |m| m.as_str().len());
     let vector = document.vector.as_ref().map_or(0, |v| size_of_val(&**v));
-    document.id.len() + document.text.len() + metadata + vector
+    document.id.len() + document.text.len() + metadata + vector + graph_weight(document)
 }
 
 /// What is derived from each document, by as many threads as there is work for.

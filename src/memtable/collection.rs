@@ -6,7 +6,7 @@ use super::metadata::MemMetadata;
 use super::deaths::{ALIVE, DeathLog};
 use super::postings::{Names, PostingList};
 use super::{Totals, visible};
-use crate::document::StoredDocument;
+use crate::document::{StoredDocument, graph_bytes};
 use crate::ids::{Lsn, Seq};
 use crate::graph::{Mention, mentions};
 use crate::metadata::{Keys, keys};
@@ -16,6 +16,12 @@ use crate::vector::kernel::inverse_norm;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// About how many bytes the entities and relations take that a document was given: as structures, and on the heap.
+pub fn graph_weight(document: &StoredDocument) -> usize {
+    let (entities, relations) = (document.entities.as_deref(), document.relations.as_deref());
+    graph_bytes(entities, relations) + entities.map_or(0, size_of_val) + relations.map_or(0, size_of_val)
+}
 
 /// What is derived from one document. Made before the writer's lock is taken: it is the costly part of a put.
 #[derive(Debug, Clone, Default)]
@@ -153,7 +159,7 @@ impl MemCollection {
         let vector = document.vector.as_deref();
         so_far += Totals { documents: 1, tokens: u64::from(analysis.tokens), vectors: u64::from(vector.is_some()) };
         let mut bytes = size_of::<MemRow>() + 96 + document.text.len() + vector.map_or(0, |v| v.len() * 4);
-        bytes += document.id.len() * 2 + document.metadata.as_ref().map_or(0, |m| m.as_str().len()) + analysis.terms.len() * 16;
+        bytes += graph_weight(&document) + document.id.len() * 2 + document.metadata.as_ref().map_or(0, |m| m.as_str().len()) + analysis.terms.len() * 16;
         // Postings before the row: a reader takes the rows it can see from the row's birth, and looks none up that is not there.
         for (term, count) in &analysis.terms {
             self.terms.push(term, row, *count);

@@ -22,7 +22,7 @@ pub mod metadata;
 pub mod graph;
 pub mod postings;
 
-pub use collection::{Analysis, MemCollection, MemRow};
+pub use collection::{Analysis, MemCollection, MemRow, graph_weight};
 pub use graph::MemGraph;
 
 use crate::ids::{Incarnation, Lsn};

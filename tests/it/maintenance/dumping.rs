@@ -1,11 +1,11 @@
 //! Dump and restore: the same bytes for the same content, all of it or nothing.
 
 use super::fixture::{dump_of, dump_of_disk, fixture, open, options};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use triune::io::SimDirectory;
 use triune::io::sim::FailureKind;
 use triune::maintenance::{dump, restore, restore_into};
-use triune::{Components, Database, Document, Error, ErrorCode, LegWeights, Options, Schema, Search};
+use triune::{Components, Database, Document, Entity, Error, ErrorCode, LegWeights, Observer, Options, Progress, Relation, Schema, Search};
 
 fn restored(text: &[u8]) -> SimDirectory {
     let disk = SimDirectory::new();
@@ -37,6 +37,45 @@ fn what_is_restored_dumps_to_the_same_bytes() {
         copy.close().unwrap();
         assert_eq!(dump_of_disk(&disk), text);
     }
+}
+
+/// Documents without text, each of 20 to 30 KB in memory for its entities and relations: half of them long, half of them many.
+fn related() -> Vec<Document> {
+    let long = |i: usize| Relation::new(format!("a{i}"), "b").description("so it is said ".repeat(2_000));
+    let many = |i: usize| (0..100).map(move |j| Relation::new(format!("a{}", (i + j) % 50), "b")).collect::<Vec<_>>();
+    let entities = |i: usize| (0..100).map(move |j| Entity::new(format!("e{}", (i + j) % 120))).collect::<Vec<_>>();
+    let document = |i: usize| if i.is_multiple_of(2) { vec![long(i)] } else { many(i) };
+    (0..80).map(|i| Document::new(format!("d{i}")).entities(entities(i)).relations(document(i))).collect()
+}
+
+#[test]
+fn entities_and_relations_count_towards_the_memory_that_a_restore_may_take() {
+    let db = Database::create_with(Arc::new(SimDirectory::new()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    let held = || db.health().unwrap().memtable_bytes;
+    let long = "x".repeat(100_000);
+    db.put("main", vec![Document::new("relation").relations([Relation::new("a", "b").description(long.as_str()).kind("k".repeat(1_000))])])
+        .unwrap();
+    assert!(held() > 101_000, "{}", held());
+    let before = held();
+    db.put("main", vec![Document::new("entities").entities(vec![Entity::new("a"); 1_000])]).unwrap();
+    // They are one mention, and a thousand structures all the same.
+    assert!(held() - before > (1_000 * size_of::<Entity>()) as u64, "{}", held() - before);
+
+    db.clear("main").unwrap();
+    db.put("main", related()).unwrap();
+    let text = dump_of(&db);
+    let told = Arc::new(Mutex::new(0));
+    let count = told.clone();
+    let observer = Observer::new(move |p| *count.lock().unwrap() += u32::from(matches!(p, Progress::Taken { .. })));
+    let disk = SimDirectory::new();
+    // A 16th of it, which may wait, is less than two of the documents.
+    let options = Options { memtable_bytes: 300_000, observer: Some(observer), ..options() };
+    restore_into(Arc::new(disk.clone()), options, text.as_slice()).unwrap();
+    let segments = open(&disk).snapshot().collection("main").unwrap().stats().unwrap().segments;
+    assert!(segments >= 6, "{segments} segments of 80 documents that take 20 KB or more each");
+    assert_eq!(*told.lock().unwrap(), 80, "each was taken alone");
+    assert_eq!(dump_of_disk(&disk), text);
 }
 
 #[test]
