@@ -305,6 +305,17 @@ pub fn decode_name(list: &[u8], name: u32) -> Result<&str, FormatError> {
     reader.name("an entity's name")
 }
 
+/// Where each spelling of an entity's list of them starts, and where the last one ends.
+pub fn name_bounds(list: &[u8]) -> Result<Vec<u64>, FormatError> {
+    let mut reader = Reader::new(list);
+    let mut bounds = vec![0];
+    while reader.remaining() > 0 {
+        reader.prefixed("an entity's name", limits::NAME_BYTES_MAX)?;
+        bounds.push(reader.position() as u64);
+    }
+    Ok(bounds)
+}
+
 #[cfg(test)]
 #[path = "graph_tests.rs"]
 mod tests;

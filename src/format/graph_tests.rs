@@ -99,5 +99,7 @@ fn records_that_do_not_ascend_and_impossible_numbers_are_refused() {
     assert!(mentions(&[0, 2, 1, 0], 1).is_err(), "two spellings that occur once");
     assert!(mentions(&[0, 0, 1, 0], 1).is_err(), "no spelling");
     assert!(decode_name(&[0], 0).is_err() && decode_name(&[1, b'a'], 1).is_err());
+    assert_eq!(name_bounds(&[1, b'a', 2, b'b', b'c']).unwrap(), [0, 2, 5]);
+    assert!(name_bounds(&[]).unwrap() == [0] && name_bounds(&[1, b'a', 2, b'b']).is_err());
     assert!(ListsLayout::decode(1, 4, 7).is_err() && ListsLayout::decode(1, 5, 99).is_err() && ListsLayout::decode(1 << 33, 4, 99).is_err());
 }

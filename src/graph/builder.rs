@@ -2,6 +2,7 @@
 
 use super::dictionary;
 use super::extract::{Mention, key};
+use super::spellings::Gathered;
 use crate::document::Relation;
 use crate::error::{Error, Result};
 use crate::format::graph::{ListsEncoder, MentionEdge, RelationRecord, encode_mentions, encode_name, encode_relations};
@@ -9,12 +10,12 @@ use crate::format::segment::SectionKind;
 use crate::segment::SegmentWriter;
 use rustc_hash::FxHashMap;
 
-/// Gathers the graph of one segment's rows and writes its sections. Memory: the keys, 20 bytes a mention, 40 a relation.
+/// Gathers the graph of one segment's rows and writes its sections. Memory: the keys and spellings, 20 bytes a mention, 40 a relation.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
     by_key: FxHashMap<Box<str>, u32>,
-    /// By number of first appearance: the spellings, the first one first.
-    names: Vec<Vec<Box<str>>>,
+    /// By number of first appearance.
+    names: Vec<Gathered>,
     mentions: Vec<MentionOf>,
     relations: Vec<RelationOf>,
     /// One above the row added last.
@@ -81,14 +82,9 @@ impl GraphBuilder {
         let next = next.ok_or_else(|| Error::LimitExceeded("a segment has at most 2^32 - 1 entities".into()))?;
         let entity = *self.by_key.entry(key).or_insert(next);
         if entity == next {
-            self.names.push(Vec::new());
+            self.names.push(Gathered::default());
         }
-        let names = &mut self.names[entity as usize];
-        let spelling = names.iter().position(|n| **n == *name).unwrap_or_else(|| {
-            names.push(name.into());
-            names.len() - 1
-        });
-        Ok((entity, spelling as u32))
+        Ok((entity, self.names[entity as usize].number(name)))
     }
 
     /// Writes all graph sections of a segment of `rows` rows; none when no row mentions or relates anything.

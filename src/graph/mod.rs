@@ -15,6 +15,7 @@
 //! | `builder.rs` | [`GraphBuilder`]: mentions and relations to sections |
 //! | `dictionary.rs` | keys to ordinals: an fst |
 //! | `reader.rs` | [`GraphReader`]: sections to edges |
+//! | `spellings.rs` | [`Spellings`]: an entity's names, however many it has |
 //! | `part.rs` | [`GraphPart`]: what the rest needs of a segment or a memtable; [`Live`] leaves out the dead |
 //! | `pages.rs` | a number for each row or entity, where there is one |
 //! | `union.rs` | entities across parts |
@@ -35,6 +36,7 @@ mod pages;
 mod part;
 pub mod ppr;
 mod reader;
+mod spellings;
 pub mod subgraph;
 mod union;
 pub mod walk;
@@ -44,6 +46,7 @@ pub use describe::{EntityView, GraphStatistics, Neighbour, WholeGraph, counts, e
 pub use extract::{Mention, key, mentions, query_entities};
 pub use part::{DocumentEdge, GraphPart, Live, RelationEdge};
 pub use reader::GraphReader;
+pub use spellings::Spellings;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,9 @@
 //! Reads the graph sections of one segment. Spec §19.
 
 use super::dictionary::Dictionary;
-use super::extract::Mention;
 use super::part::{DocumentEdge, GraphPart, RelationEdge};
 use crate::error::Result;
-use crate::format::graph::{ListsLayout, RelationRecord, decode_mentions, decode_name, decode_relations};
+use crate::format::graph::{ListsLayout, MentionEdge, RelationRecord, decode_mentions, decode_name, decode_relations};
 use crate::format::segment::SectionKind;
 use crate::segment::{Section, SegmentReader};
 use crate::unicode::lower;
@@ -104,16 +103,32 @@ impl GraphReader {
         self.inner.mentions.layout.lists()
     }
 
-    /// What a row mentions, as it was given to the builder but for the order: by key. What a merge needs instead of the text.
-    pub fn mentions(&self, row: u32) -> Result<Vec<Mention>> {
+    /// The edges of a row.
+    pub(super) fn mention_edges(&self, row: u32) -> Result<Vec<MentionEdge>> {
         let mut edges = Vec::new();
         let (list, at) = self.inner.mentions.get(row)?;
         decode_mentions(&list, self.entities(), &mut |e| edges.push(e)).map_err(|e| self.inner.mentions.section.corrupt(at + e.offset, e.what))?;
-        let mention = |e: crate::format::graph::MentionEdge| {
-            let name = self.name(e.to, e.name)?;
-            Ok(Mention { key: lower(&name).into(), name: name.into(), occurrences: e.occurrences, variants: e.variants })
+        Ok(edges)
+    }
+
+    /// The section of spellings.
+    pub(super) fn names_section(&self) -> &Section {
+        &self.inner.names.section
+    }
+
+    /// The list of an entity's spellings, and where it stands.
+    pub(super) fn names_of(&self, entity: u32) -> Result<(Cow<'_, [u8]>, u64)> {
+        self.inner.names.get(entity)
+    }
+
+    /// One spelling. Reads those before it.
+    pub(super) fn spelling(&self, entity: u32, name: u32) -> Result<Cow<'_, str>> {
+        let (list, at) = self.names_of(entity)?;
+        let found = match &list {
+            Cow::Borrowed(list) => decode_name(list, name).map(Cow::Borrowed),
+            Cow::Owned(list) => decode_name(list, name).map(|n| Cow::Owned(n.to_string())),
         };
-        edges.into_iter().map(mention).collect()
+        found.map_err(|e| self.names_section().corrupt(at + e.offset, e.what))
     }
 
     fn dictionary(&self) -> Result<&Dictionary> {
@@ -145,13 +160,7 @@ impl GraphPart for GraphReader {
     }
 
     fn name(&self, entity: u32, name: u32) -> Result<Cow<'_, str>> {
-        let names = &self.inner.names;
-        let (list, at) = names.get(entity)?;
-        let found = match &list {
-            Cow::Borrowed(list) => decode_name(list, name).map(Cow::Borrowed),
-            Cow::Owned(list) => decode_name(list, name).map(|n| Cow::Owned(n.to_string())),
-        };
-        found.map_err(|e| names.section.corrupt(at + e.offset, e.what))
+        self.spelling(entity, name)
     }
 
     fn for_each_document(&self, entity: u32, sink: &mut dyn FnMut(DocumentEdge)) -> Result<()> {

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use triune::inspect::{FindingCode as Code, FsckOptions, FsckReport, fsck, fsck_directory};
 use triune::io::SimDirectory;
 use triune::io::sim::CrashMode;
-use triune::{Database, Error, Options, Patch, Schema, WriteBatch};
+use triune::{Database, Entity, Error, Options, Patch, Relation, Schema, WriteBatch};
 
 /// Checks at a level; that writes nothing.
 #[track_caller]
@@ -254,4 +254,21 @@ fn a_database_with_a_live_writer_is_sound_at_every_level() {
     });
     db.close().unwrap();
     assert!(fsck(&path, &FsckOptions::level(3)).unwrap().is_clean());
+}
+
+#[test]
+fn a_document_of_many_spellings_of_one_entity_is_checked_as_any() {
+    // All cases of 16 letters, of which 50,000 fit into one document. Reading the ones before for each would be 10^9 steps and more.
+    let cased = |case: u32| -> String {
+        ('a'..='p').enumerate().map(|(i, c)| if case >> i & 1 == 1 { c.to_ascii_uppercase() } else { c }).collect()
+    };
+    let disk = SimDirectory::new();
+    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.put("main", vec![doc("many", "").relations((0..50_000).map(|case| Relation::new(cased(case), "t")).collect::<Vec<_>>())]).unwrap();
+    db.put("main", (0..100).map(|i| doc(&format!("{i}"), "").entities([Entity::new(cased(49_999 - i))])).collect()).unwrap();
+    db.compact().unwrap();
+    db.close().unwrap();
+    let report = check(&disk, 3);
+    assert!(report.is_clean(), "{:#?}", report.findings);
 }

@@ -49,7 +49,7 @@ fn read_all(segment: &SegmentReader) -> Result<Answers> {
         all.keys.push(format!("{:?}", reader.entity(&key)?));
     }
     for row in 0..reader.rows() {
-        all.mentions.push(reader.mentions(row)?);
+        all.mentions.push(Spellings::new(&reader).mentions(row)?);
     }
     Ok(all)
 }

@@ -156,7 +156,37 @@ fn a_reader_gives_back_the_mentions_it_was_built_from() {
     let segment: SegmentReader = open_segment(bytes, summary, Mode::Mapped).expect("opens");
     let reader = GraphReader::open(&segment).expect("opens").expect("has a graph");
     mentions.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(reader.mentions(1).expect("reads"), mentions);
-    assert_eq!(reader.mentions(0).expect("reads"), []);
-    assert!(reader.mentions(2).is_err(), "no such row");
+    let mut spellings = Spellings::new(&reader);
+    assert_eq!(spellings.mentions(1).expect("reads"), mentions);
+    assert_eq!(spellings.mentions(0).expect("reads"), []);
+    assert!(spellings.mentions(2).is_err(), "no such row");
+}
+
+/// A name of 16 letters, in one of 65,536 cases.
+fn cased(case: u32) -> String {
+    ('a'..='p').enumerate().map(|(i, c)| if case >> i & 1 == 1 { c.to_ascii_uppercase() } else { c }).collect()
+}
+
+#[test]
+fn an_entity_of_many_spellings_keeps_each_in_the_order_of_first_appearance() {
+    // Searching all spellings for each would be 10^9 comparisons and more.
+    const MANY: u32 = 50_000;
+    let relations = (0..MANY).chain(0..MANY).map(|case| Relation::new(cased(case), "t")).collect();
+    let mention = Mention { key: cased(0).into(), name: cased(MANY - 1).into(), occurrences: 1, variants: 1 };
+    let docs = [Doc { relations, ..Doc::default() }, Doc { mentions: vec![mention.clone()], ..Doc::default() }];
+    let (bytes, summary) = segment_of(&docs).expect("writes");
+    for mode in [Mode::Mapped, Mode::Pread] {
+        let segment = open_segment(bytes.clone(), summary, mode).expect("opens");
+        let reader = GraphReader::open(&segment).expect("opens").expect("has a graph");
+        let entity = reader.entity(&cased(0)).expect("reads").expect("is there");
+        let mut named = Vec::new();
+        reader.for_each_outgoing(entity, &mut |e| named.push(e.name)).expect("reads");
+        assert!(named.into_iter().eq((0..MANY).chain(0..MANY)), "a spelling is written once");
+        let mut spellings = Spellings::new(&reader);
+        assert!((0..MANY).all(|case| spellings.name(entity, case).expect("reads") == cased(case)));
+        assert_eq!(reader.name(entity, MANY - 1).expect("reads"), cased(MANY - 1));
+        assert_eq!(spellings.mentions(1).expect("reads"), std::slice::from_ref(&mention));
+        assert!(spellings.name(entity, MANY).is_err() && spellings.name(entity, u32::MAX).is_err(), "no such spelling");
+        assert!(spellings.name(reader.entities(), 0).is_err() && spellings.name(reader.entities(), 9).is_err(), "no such entity");
+    }
 }

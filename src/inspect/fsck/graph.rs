@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::format::graph::{LISTS_PER_BLOCK, ListsLayout, MentionEdge, RelationRecord, decode_mentions, decode_relations};
 use crate::format::segment::SectionKind;
 use crate::format::varint::Reader;
-use crate::graph::{GraphPart, GraphReader, key, mentions};
+use crate::graph::{GraphPart, GraphReader, Spellings, key, mentions};
 use crate::options::{ExtractorKind, limits};
 use crate::segment::{Section, SegmentReader};
+use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -132,6 +133,7 @@ impl Graph {
     /// Finds the mentions of every document again, and compares them and its relations.
     pub(super) fn semantics(&self, rows: &RowsReader, extractor: ExtractorKind, progress: &mut Progress<'_>) -> Result<()> {
         let mut scanner = rows.scanner();
+        let mut names = Spellings::new(&self.reader);
         let mut left = &self.relations[..];
         for row in 0..rows.rows() {
             if row.is_multiple_of(1024) {
@@ -140,7 +142,7 @@ impl Graph {
             let document = scanner.document(row)?;
             let mut expected = mentions(document.entities.as_deref(), &document.text, extractor);
             expected.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-            let found = self.reader.mentions(row)?;
+            let found = names.mentions(row)?;
             let same = |(a, b): (&crate::graph::Mention, &crate::graph::Mention)| {
                 // A builder never writes fewer of either than one.
                 let most = b.variants.max(1);
@@ -152,20 +154,20 @@ impl Graph {
             }
             let (own, rest) = left.split_at(left.iter().take_while(|r| r.row == row).count());
             left = rest;
-            self.compare_relations(row, own, document.relations.as_deref().unwrap_or_default())?;
+            self.compare_relations(&mut names, row, own, document.relations.as_deref().unwrap_or_default())?;
         }
         Ok(())
     }
 
-    fn compare_relations(&self, row: u32, found: &[Edge], expected: &[Relation]) -> Result<()> {
+    fn compare_relations(&self, names: &mut Spellings<'_>, row: u32, found: &[Edge], expected: &[Relation]) -> Result<()> {
         let differs = |index: usize| self.by_source.corrupt(0, format!("relation {index} of row {row} is not that of its document"));
         if found.len() != expected.len() {
             let what = format!("row {row} has {} relations, its document {}", found.len(), expected.len());
             return Err(self.by_source.corrupt(0, what));
         }
         for (i, (edge, relation)) in found.iter().zip(expected).enumerate() {
-            let source = self.reader.name(edge.source, edge.source_name)?;
-            let target = self.reader.name(edge.target, edge.target_name)?;
+            let source = names.name(edge.source, edge.source_name)?;
+            let target = names.name(edge.target, edge.target_name)?;
             let numbers = edge.index as usize == i && edge.weight == relation.weight.to_bits();
             if !numbers || *source != *relation.source || *target != *relation.target {
                 return Err(differs(i));
@@ -183,14 +185,13 @@ fn spellings(reader: &GraphReader, names: &Lists) -> Result<Vec<u32>> {
     for entity in 0..names.count() {
         let (bytes, at) = names.get(entity)?;
         let mut list = Reader::new(&bytes);
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: FxHashSet<&str> = FxHashSet::default();
         let located = |e: crate::format::error::FormatError| names.section.corrupt(at + e.offset, e.what);
         while list.remaining() > 0 {
             let name = list.text("an entity's name", limits::NAME_BYTES_MAX).map_err(located)?;
-            if name.is_empty() || key(name) != keys[entity as usize] || seen.contains(&name) {
+            if name.is_empty() || key(name) != keys[entity as usize] || !seen.insert(name) {
                 return Err(names.section.corrupt(at, format!("entity {entity}, {:?}, has the spelling {name:?}", keys[entity as usize])));
             }
-            seen.push(name);
         }
         if seen.is_empty() {
             return Err(names.section.corrupt(at, format!("entity {entity} has no spelling")));
