@@ -16,6 +16,7 @@ use crate::docstore::{RowsBuilder, RowsReader, content_hash};
 use crate::error::{Error, Result};
 use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, SegmentEntry, TombstoneEntry};
+use crate::format::segment::BLOCK_BYTES;
 use crate::ids::{Lsn, Uuid};
 use crate::io::Directory;
 use crate::io::names::{self, FileName};

@@ -10,6 +10,7 @@
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
 //! | `starting.rs` | where a salvage starts |
+//! | `salvaging_state.rs` | salvage, when HEAD, manifests and logs do not fit together or cannot be read |
 //! | `upgrading.rs` | upgrade |
 //! | `deaths.rs` | deaths in damaged segments: nobody is locked out |
 //! | `vector_graphs.rs` | rebuild and salvage of vector graphs |
@@ -23,6 +24,7 @@ mod fixture;
 mod ledgers;
 mod rebuilding;
 mod salvaging;
+mod salvaging_state;
 mod sections;
 mod starting;
 mod upgrading;

@@ -14,7 +14,7 @@ pub enum LossKind {
     Vector,
     /// A document is kept although it may have been deleted or replaced: what says so is lost.
     Death,
-    /// Documents are lost whose ids are not known; `rows` says how many at most, and is absent when nobody knows.
+    /// Documents are lost whose ids are not known; `rows` says how many at most.
     Documents,
     /// Documents are kept, and some of them are not what was stored: the checksums of their bytes hold, the hash of their contents does not.
     /// `rows` says how many there are.
@@ -23,7 +23,8 @@ pub enum LossKind {
     Commits,
     /// The name or the schema of a collection is lost; its documents are kept under a name that was made up, and said.
     Collection,
-    /// No manifest can be read: which collections there were, and which documents were in segments, is not known.
+    /// No manifest can be read, or the one that is used is not known to be the last: which collections there were, and which documents were in
+    /// segments, is not known.
     Manifest,
 }
 

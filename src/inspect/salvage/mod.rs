@@ -1,25 +1,29 @@
 //! What can be saved of a database that is damaged, also when `open` refuses it; and a ledger of what cannot.
 //!
-//! The newest manifest that can be believed gives the collections and segments; of each segment every row counts whose blocks pass their
-//! checksums; then every log record that can be proved is applied, in the order of lsns. Derived sections are never read. Of an undamaged
-//! database the result is its content, and the ledger is empty.
+//! The manifest that HEAD names, else the newest that can be believed, gives the collections and segments; of each segment every row counts
+//! whose blocks pass their checksums; then every log record that can be proved is applied, in the order of lsns. Derived sections are never
+//! read. Of an undamaged database the result is its content, and the ledger is empty.
 //!
 //! What this room never does: write, map a file, believe a byte that no checksum vouches for, or leave a loss unsaid.
 //!
 //! | file | role |
 //! | --- | --- |
 //! | `mod.rs` | [`Salvage`]: the survey, and the documents that it found |
+//! | `head.rs` | what HEAD says |
 //! | `state.rs` | which manifest |
 //! | `segment.rs` | what is left of a segment |
 //! | `orphans.rs` | segments, when no manifest is left |
-//! | `log.rs` | which records |
+//! | `log.rs` | which records, and which commits are missing |
+//! | `search.rs` | the records of one log |
 //! | `collect.rs` | which rows live |
 //! | `ledger.rs` | [`Loss`] |
 
 mod collect;
+mod head;
 mod ledger;
 mod log;
 mod orphans;
+mod search;
 mod segment;
 mod state;
 
@@ -30,11 +34,12 @@ use crate::document::StoredDocument;
 use crate::error::{Error, Result};
 use crate::io::names::LOCK;
 use crate::io::refusals::{Attentive, Refusals};
-use crate::io::{Directory, LockMode};
+use crate::io::{Directory, LockGuard, LockMode};
 use crate::options::Schema;
 use collect::{Collector, Gathered, Place};
 use roaring::RoaringBitmap;
 use segment::OpenSegment;
+use state::Standing;
 use std::io::ErrorKind;
 
 /// What was found in a directory.
@@ -62,8 +67,8 @@ impl Salvage {
     ///
     /// # Errors
     /// `NotFound` when the directory holds no file of a database; `Locked` when a writer has it open; `UnsupportedVersion` when a newer version
-    /// wrote it; `Io` when the system refused to open or read a file for want of descriptors, memory or rights. Damage is no error: it is in
-    /// the ledger.
+    /// wrote it; `Io` when the system refused to open or read a file for want of descriptors, memory or rights, or to say whether a writer has
+    /// it open. Damage is no error: it is in the ledger.
     pub fn survey(dir: &dyn Directory) -> Result<Salvage> {
         let attentive = Attentive::new(dir);
         let survey = Salvage::read(&attentive);
@@ -77,21 +82,14 @@ impl Salvage {
         if !present.iter().any(|name| crate::io::names::FileName::parse(name).is_some()) {
             return Err(Error::NotFound(format!("a file of a database in {}; there is nothing to salvage", dir.describe())));
         }
-        // Shared, so that it needs no right to write: a writer's lock excludes it, another salvage does not.
-        let _lock = match dir.try_lock(LOCK, LockMode::Shared) {
-            Ok(Some(lock)) => Some(lock),
-            Ok(None) => return Err(Error::Locked(format!("a writer has {} open; close it there first", dir.describe()))),
-            // No writer opens without it.
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(Error::io("locking LOCK, without which nobody knows whether a writer has the database open", e)),
-        };
+        let _lock = lock(dir)?;
         let mut ledger = Vec::new();
         let start = state::choose(dir, &present, &mut ledger)?;
         let records = log::records(dir, &present, &start, &mut ledger)?;
         let database = start.database.unwrap_or_default();
-        let orphans = match start.proved {
-            true => Vec::new(),
-            false => orphans::find(dir, &present, &start.manifest, &records, &mut ledger)?,
+        let orphans = match start.standing {
+            Standing::Believed => Vec::new(),
+            _ => orphans::find(dir, &present, &start.manifest, &records, &mut ledger)?,
         };
         let mut collector = Collector::new(dir, database, start.manifest.applied_lsn, &mut ledger);
         for collection in &start.manifest.collections {
@@ -165,5 +163,20 @@ impl Salvage {
             }
         }
         refuse(&self.refusals)
+    }
+}
+
+/// Keeps writers out. Shared, so that it needs no right to write: a writer's lock excludes it, another salvage does not. Where there is nothing
+/// to lock no writer can open either.
+fn lock(dir: &dyn Directory) -> Result<Option<LockGuard>> {
+    match dir.try_lock(LOCK, LockMode::Shared) {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => Err(Error::Locked(format!("a writer has {} open; close it there first", dir.describe()))),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => {
+            let what = "locking LOCK, without which nobody knows whether a writer has the database open; nothing was changed. If none has, copy the \
+                        directory to another medium and salvage the copy";
+            Err(Error::io(what, e))
+        }
     }
 }

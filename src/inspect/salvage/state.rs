@@ -1,17 +1,17 @@
-//! Chooses the state to start from: the newest manifest that can be believed.
+//! Chooses the state to start from: the manifest that HEAD names, else the best that can be believed.
 
+use super::head;
 use super::ledger::{Loss, LossKind};
 use crate::error::{Error, Result};
 use crate::format::checksum::crc32;
-use crate::format::head::{HEAD_BYTES, HEAD_SLOT_BYTES, HeadSlot, HeadState};
+use crate::format::head::HeadState;
 use crate::format::manifest::{Manifest, decode_manifest};
-use crate::format::witness::WitnessRecord;
 use crate::ids::{Lsn, Uuid};
 use crate::inspect::whole;
 use crate::io::Directory;
-use crate::io::names::{FileName, HEAD, WITNESS};
+use crate::io::names::{FileName, WITNESS};
 use crate::manifest;
-use crate::wal::Witness;
+use crate::wal::{Witness, WitnessRecord};
 
 /// Where a salvage starts.
 #[derive(Debug)]
@@ -20,82 +20,155 @@ pub(super) struct Start {
     pub(super) database: Option<Uuid>,
     /// The manifest; an empty one when none can be read.
     pub(super) manifest: Manifest,
-    /// Whether one was read, and HEAD does not say another one.
-    pub(super) proved: bool,
+    /// What it is held to be.
+    pub(super) standing: Standing,
     /// What the valid slots of HEAD say, the newest first.
     pub(super) slots: Vec<HeadState>,
-    /// What WITNESS says.
+    /// The evidence of WITNESS, if there is any.
     pub(super) witness: Option<WitnessRecord>,
-    /// The greatest lsn that HEAD or WITNESS calls durable.
-    pub(super) durable: Lsn,
 }
 
-/// A manifest that passes its checksums and every invariant.
+/// What vouches for the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// HEAD names these very bytes; or no slot of HEAD is left to name any.
+    Believed,
+    /// HEAD names other bytes under its number: which segments there were is not known.
+    Contradicted,
+    /// There is none.
+    Missing,
+}
+
+impl Start {
+    /// The greatest lsn that HEAD or WITNESS calls durable.
+    pub(super) fn durable(&self) -> Lsn {
+        let said = self.slots.iter().map(|slot| slot.durable_lsn.max(slot.applied_lsn));
+        said.chain(self.witness.map(|w| w.durable_lsn)).max().unwrap_or_default()
+    }
+}
+
+/// A manifest that was read.
+#[derive(Debug)]
 struct Candidate {
+    number: u64,
     database: Uuid,
     manifest: Manifest,
-    /// Whether HEAD names its number.
-    named: bool,
-    /// In which bytes it differs from what HEAD says of it, if it does.
-    contradicted: Option<String>,
+    length: u64,
+    crc: u32,
 }
 
-/// Reads HEAD, WITNESS and manifests as far as they can be read.
+/// Reads WITNESS, HEAD and manifests as far as they can be read.
 pub(super) fn choose(dir: &dyn Directory, present: &[String], ledger: &mut Vec<Loss>) -> Result<Start> {
-    let slots = slots(dir)?;
-    let database = slots.first().map(|slot| slot.database);
     let witness = Witness::read(dir).unwrap_or_else(|e| {
         let reason = format!("{e}: commits at the end of the log that it alone says were synced may be lost");
         ledger.push(Loss::new(LossKind::Commits, reason).place(WITNESS, 0, None));
         None
     });
-    let evidence = slots.iter().map(|slot| slot.durable_lsn.max(slot.applied_lsn)).max().unwrap_or_default();
-    let durable = evidence.max(witness.map(|w| w.durable_lsn).unwrap_or_default());
+    let mut slots = head::slots(dir, ledger)?;
     let mut reasons = Vec::new();
-    let mut readable = candidates(dir, present, &slots, &mut reasons)?;
-    // What HEAD names counts most. Without that, one that was written and never named may be the newest: one whose files are all here is
-    // preferred, and an older one, from which logs lead on, to one that HEAD contradicts.
-    let whole = |c: &Candidate| files_of(&c.manifest).all(|name| present.contains(&name));
-    let choices: [&dyn Fn(&Candidate) -> bool; 3] =
-        [&|c| c.named && c.contradicted.is_none(), &|c| c.contradicted.is_none() && whole(c), &whole];
-    let best = choices.into_iter().find_map(|choice| readable.iter().position(choice)).unwrap_or(0);
-    if best < readable.len() {
-        let Candidate { database, manifest, contradicted, .. } = readable.swap_remove(best);
-        if let Some(what) = &contradicted {
-            let reason = format!("{what}: it is of another state, so which collections and documents there were is not known");
-            ledger.push(Loss::new(LossKind::Manifest, reason));
-        }
-        return Ok(Start { database: Some(database), manifest, proved: contradicted.is_none(), slots, witness, durable });
+    let mut found = exact(dir, &slots, &mut reasons)?.map(|(database, manifest)| (database, manifest, Standing::Believed));
+    if found.is_none() {
+        found = contradicted(dir, &slots, ledger)?.map(|c| (c.database, c.manifest, Standing::Contradicted));
     }
-    // A manifest that both slots name was read twice.
-    reasons.sort_unstable();
-    reasons.dedup();
-    let reason = if reasons.is_empty() { "there is no manifest".into() } else { reasons.join("; ") };
-    ledger.push(Loss::new(LossKind::Manifest, reason));
-    Ok(Start { database, manifest: Manifest::default(), proved: false, slots, witness, durable })
+    if found.is_none() {
+        found = scanned(dir, present, &slots, &mut reasons, ledger)?.map(|c| (c.database, c.manifest, Standing::Believed));
+    }
+    let Some((database, manifest, standing)) = found else {
+        let reason = if reasons.is_empty() { "there is no manifest".into() } else { together(reasons) };
+        ledger.push(Loss::new(LossKind::Manifest, reason));
+        let database = slots.first().map(|slot| slot.database);
+        return Ok(Start { database, manifest: Manifest::default(), standing: Standing::Missing, slots, witness });
+    };
+    slots.retain(|slot| slot.database == database);
+    Ok(Start { database: Some(database), manifest, standing, slots, witness })
 }
 
-/// The manifests that can be read: those that HEAD names, the newest first, and unless one of these is the one that it names, all others.
-/// `reasons` has what is wrong with the rest.
-fn candidates(dir: &dyn Directory, present: &[String], slots: &[HeadState], reasons: &mut Vec<String>) -> Result<Vec<Candidate>> {
-    let mut scanned: Vec<u64> = present.iter().filter_map(|name| manifest_number(name)).collect();
-    scanned.sort_unstable_by(|a, b| b.cmp(a));
-    scanned.retain(|number| slots.iter().all(|slot| slot.manifest_number != *number));
-    let named = slots.iter().map(|slot| (slot.manifest_number, Some(slot)));
-    let mut readable: Vec<Candidate> = Vec::new();
-    for (number, slot) in named.chain(scanned.into_iter().map(|number| (number, None))) {
-        match read(dir, number, slot, slots.first().map(|slot| slot.database)) {
-            Ok(found) => readable.push(found),
-            Err(Error::UnsupportedVersion(what)) => return Err(Error::UnsupportedVersion(what)),
-            // Without what an error tells to do next: it stands in a ledger.
-            Err(Error::Corrupt(damage)) => reasons.push(damage.to_string()),
-            Err(e) => reasons.push(e.to_string()),
-        }
-        if readable.last().is_some_and(|c| c.named && c.contradicted.is_none()) {
-            break;
+/// The manifest that a slot names, byte for byte. That of the older slot will do: whatever the newer one adds is in logs that are kept until
+/// both slots name it.
+fn exact(dir: &dyn Directory, slots: &[HeadState], reasons: &mut Vec<String>) -> Result<Option<(Uuid, Manifest)>> {
+    for slot in slots {
+        if let Some(manifest) = noted(manifest::read_manifest(dir, slot), reasons)? {
+            return Ok(Some((slot.database, manifest)));
         }
     }
-    Ok(readable)
+    Ok(None)
+}
+
+/// The manifest of the number that a slot names, which is not the one that it names; and the loss that it is.
+fn contradicted(dir: &dyn Directory, slots: &[HeadState], ledger: &mut Vec<Loss>) -> Result<Option<Candidate>> {
+    for slot in slots {
+        let read = read(dir, slot.manifest_number, &[slot.database]);
+        // What is wrong with it is known already.
+        let Some(found) = noted(read, &mut Vec::new())? else { continue };
+        let reason = format!(
+            "HEAD names other bytes than this manifest: {} with CRC {:#010x} at lsn {}, and here are {} with CRC {:#010x} at lsn {}. It is \
+             used, because no other can be: documents may be missing, be those of another time or be back after they were deleted; segments \
+             that it does not name are kept as collections of their own",
+            slot.manifest_length, slot.manifest_crc, slot.applied_lsn, found.length, found.crc, found.manifest.applied_lsn
+        );
+        let name = FileName::Manifest(found.number).to_string();
+        ledger.push(Loss::new(LossKind::Manifest, reason).place(&name, 0, Some(found.length)));
+        if found.manifest.applied_lsn > slot.applied_lsn {
+            let reason = "that manifest says that it holds these commits; whether it holds those of this database is not known";
+            ledger.push(Loss::new(LossKind::Commits, reason).lsns(slot.applied_lsn.next(), Some(found.manifest.applied_lsn)));
+        }
+        return Ok(Some(found));
+    }
+    Ok(None)
+}
+
+/// The newest manifest that can be read, whatever names it. A loss, unless nothing speaks for a newer one.
+fn scanned(
+    dir: &dyn Directory,
+    present: &[String],
+    slots: &[HeadState],
+    reasons: &mut Vec<String>,
+    ledger: &mut Vec<Loss>,
+) -> Result<Option<Candidate>> {
+    let databases: Vec<Uuid> = slots.iter().map(|slot| slot.database).collect();
+    let mut numbers: Vec<u64> = present.iter().filter_map(|name| manifest_number(name)).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    let (mut readable, mut newest_unread) = (Vec::new(), None);
+    for number in numbers {
+        match noted(read(dir, number, &databases), reasons)? {
+            Some(found) => readable.push(found),
+            None => newest_unread = newest_unread.or(Some(number)),
+        }
+    }
+    if readable.is_empty() {
+        return Ok(None);
+    }
+    // Without HEAD, one that was written and never named may be the newest: one whose files are all here is preferred.
+    let whole = readable.iter().position(|c| files_of(&c.manifest).all(|name| present.contains(&name)));
+    let found = readable.swap_remove(whole.unwrap_or(0));
+    if !slots.is_empty() || newest_unread.is_some_and(|number| number > found.number) {
+        let name = FileName::Manifest(found.number).to_string();
+        let reason = format!(
+            "{}; {name} is used, which may be of another time: what only the other named, and no log holds, is missing or back after it was deleted",
+            together(std::mem::take(reasons))
+        );
+        ledger.push(Loss::new(LossKind::Manifest, reason));
+    }
+    Ok(Some(found))
+}
+
+/// What was read; or nothing, and the reason is noted. An error when only a newer version can tell.
+fn noted<T>(read: Result<T>, reasons: &mut Vec<String>) -> Result<Option<T>> {
+    match read {
+        Ok(found) => return Ok(Some(found)),
+        Err(e @ Error::UnsupportedVersion(_)) => return Err(e),
+        // Without what an error tells to do next: it stands in a ledger.
+        Err(Error::Corrupt(damage)) => reasons.push(damage.to_string()),
+        Err(e) => reasons.push(e.to_string()),
+    }
+    Ok(None)
+}
+
+/// Each reason once: a manifest that both slots name was read twice.
+fn together(mut reasons: Vec<String>) -> String {
+    reasons.sort_unstable();
+    reasons.dedup();
+    reasons.join("; ")
 }
 
 fn manifest_number(name: &str) -> Option<u64> {
@@ -105,46 +178,21 @@ fn manifest_number(name: &str) -> Option<u64> {
     }
 }
 
-/// What the slots of HEAD say that are valid, the newest first.
-fn slots(dir: &dyn Directory) -> Result<Vec<HeadState>> {
-    let Ok(file) = dir.open(HEAD) else { return Ok(Vec::new()) };
-    let mut slots = Vec::new();
-    for index in 0..HEAD_BYTES / HEAD_SLOT_BYTES {
-        let mut bytes = vec![0; HEAD_SLOT_BYTES];
-        if file.read_exact_at((index * HEAD_SLOT_BYTES) as u64, &mut bytes).is_err() {
-            continue;
-        }
-        let Ok(slot) = HeadSlot::decode(&bytes) else { continue };
-        match slot.understand() {
-            Ok(state) => slots.push(state),
-            Err(e) if e.newer => return Err(e.in_file(HEAD, (index * HEAD_SLOT_BYTES) as u64)),
-            Err(_) => {}
-        }
-    }
-    slots.sort_by_key(|slot| std::cmp::Reverse(slot.generation));
-    Ok(slots)
-}
-
-/// A manifest, and whether it is the one that this slot of HEAD names.
-fn read(dir: &dyn Directory, number: u64, slot: Option<&HeadState>, database: Option<Uuid>) -> Result<Candidate> {
+/// A manifest that passes its checksums and every invariant, of one of these databases, or of any when there are none.
+fn read(dir: &dyn Directory, number: u64, databases: &[Uuid]) -> Result<Candidate> {
     let name = FileName::Manifest(number).to_string();
     let bytes = dir.open(&name).and_then(|file| whole(file.as_ref())).map_err(|e| Error::io(format!("reading {name}"), e))?;
     let (header, manifest) = decode_manifest(&bytes).map_err(|e| e.in_file(&name, 0))?;
-    if header.number.get() != number || database.is_some_and(|uuid| uuid.0 != header.database) {
+    let database = Uuid(header.database);
+    if header.number.get() != number || !(databases.is_empty() || databases.contains(&database)) {
         return Err(Error::corrupt(&name, 16, "another file stands in its place"));
     }
     manifest::check(&manifest)?;
-    let contradicted = slot.and_then(|slot| {
-        let found = (bytes.len() as u64, crc32(&bytes), manifest.applied_lsn);
-        let said = (slot.manifest_length, slot.manifest_crc, slot.applied_lsn);
-        let show = |(length, crc, lsn): (u64, u32, Lsn)| format!("{length} bytes, crc {crc:#010x}, lsn {lsn}");
-        (found != said).then(|| format!("HEAD says of {name} {}, and here are {}", show(said), show(found)))
-    });
-    Ok(Candidate { database: Uuid(header.database), manifest, named: slot.is_some(), contradicted })
+    Ok(Candidate { number, database, manifest, length: bytes.len() as u64, crc: crc32(&bytes) })
 }
 
 /// The files that a manifest names.
-fn files_of(manifest: &Manifest) -> impl Iterator<Item = String> + '_ {
+pub(super) fn files_of(manifest: &Manifest) -> impl Iterator<Item = String> + '_ {
     manifest.collections.iter().flat_map(|c| &c.segments).flat_map(|entry| {
         let tombstones = entry.tombstones.as_ref().map(|t| FileName::Tombstones(t.file).to_string());
         std::iter::once(FileName::Segments(entry.file).to_string()).chain(tombstones)

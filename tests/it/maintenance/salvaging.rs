@@ -15,7 +15,7 @@ use triune::{Database, Document, ErrorCode, Lsn, Schema, Uuid};
 /// Each document of a dump, by collection and id, as its line.
 type Documents = BTreeMap<(String, String), serde_json::Value>;
 
-fn documents_of(dump: &[u8]) -> Documents {
+pub(super) fn documents_of(dump: &[u8]) -> Documents {
     let (mut documents, mut collection) = (Documents::new(), String::new());
     for line in std::str::from_utf8(dump).unwrap().lines() {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -328,7 +328,7 @@ pub(super) fn forged(disk: &SimDirectory, index: usize, kind: u8, payload: impl 
 }
 
 /// A database whose documents `0` to `9` are a commit each, all in the log.
-fn ten_commits() -> SimDirectory {
+pub(super) fn ten_commits() -> SimDirectory {
     let disk = SimDirectory::new();
     let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
     db.create_collection("main", Schema::default()).unwrap();
