@@ -9,7 +9,7 @@
 //! | `ledgers.rs` | what the ledger of a salvage says |
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
-//! | `starting.rs` | where a salvage starts |
+//! | `starting.rs` | where a salvage starts without HEAD, and without a lock |
 //! | `salvaging_state.rs` | salvage, when HEAD, manifests and logs do not fit together or cannot be read |
 //! | `upgrading.rs` | upgrade |
 //! | `deaths.rs` | deaths in damaged segments: nobody is locked out |

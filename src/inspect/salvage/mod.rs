@@ -89,7 +89,7 @@ impl Salvage {
         let database = start.database.unwrap_or_default();
         let orphans = match start.standing {
             Standing::Believed => Vec::new(),
-            _ => orphans::find(dir, &present, &start.manifest, &records, &mut ledger)?,
+            Standing::Contradicted | Standing::Missing => orphans::find(dir, &present, &start.manifest, &records, &mut ledger)?,
         };
         let mut collector = Collector::new(dir, database, start.manifest.applied_lsn, &mut ledger);
         for collection in &start.manifest.collections {

@@ -1,14 +1,14 @@
-//! Where a salvage starts: what HEAD, WITNESS, manifests and the headers of logs leave it to know.
+//! Where a salvage starts without HEAD, and without a lock.
 
-use super::fixture::{copy, dump_of_disk, fixture, open, options, plain};
+use super::fixture::{copy, fixture};
 use super::salvaging::{judge, saved, subjects};
 use super::sections::flip;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
+use triune::ErrorCode;
 use triune::format::wal::WAL_HEADER_BYTES;
 use triune::io::{Directory, File, LockGuard, LockMode, SimDirectory};
 use triune::maintenance::{Loss, LossKind, Salvage};
-use triune::{Database, ErrorCode, Schema, WriteBatch};
 
 fn has(ledger: &[Loss], kind: LossKind) -> bool {
     ledger.iter().any(|loss| loss.kind == kind)
@@ -16,34 +16,6 @@ fn has(ledger: &[Loss], kind: LossKind) -> bool {
 
 fn logs(disk: &SimDirectory) -> Vec<String> {
     disk.file_names().into_iter().filter(|name| name.ends_with(".wal")).collect()
-}
-
-#[test]
-fn a_manifest_that_head_contradicts_is_in_the_ledger() {
-    let disk = SimDirectory::new();
-    let db = Database::create_with(Arc::new(disk.clone()), options()).unwrap();
-    db.create_collection("main", Schema::default()).unwrap();
-    db.create_collection("other", Schema::default()).unwrap();
-    db.put("main", plain(0..5)).unwrap();
-    db.close().unwrap();
-    let twin = copy(&disk);
-    let changed = |disk: &SimDirectory, change: &dyn Fn(&mut WriteBatch)| {
-        let (db, mut batch) = (open(disk), WriteBatch::new());
-        change(&mut batch);
-        db.commit(batch).unwrap();
-        db.close().unwrap();
-    };
-    changed(&disk, &|batch| _ = batch.rename_collection("other", "zwei"));
-    changed(&twin, &|batch| _ = batch.drop_collection("main"));
-    let manifest = disk.file_names().into_iter().rfind(|name| name.ends_with(".manifest")).unwrap();
-    let before = dump_of_disk(&disk);
-    assert_eq!(saved(&disk, "whole"), (before, vec![]));
-    disk.write_file(&manifest, twin.read_file(&manifest).expect("both wrote a manifest of this number"));
-    let (dump, ledger) = saved(&disk, "the twin's manifest");
-    let said = ledger.iter().find(|loss| loss.kind == LossKind::Manifest).unwrap_or_else(|| panic!("{ledger:?}"));
-    assert!(said.reason.starts_with(&format!("HEAD says of {manifest} ")), "{}", said.reason);
-    let text = String::from_utf8(dump).unwrap();
-    assert!((0..5).all(|i| text.contains(&format!("\"p{i}\""))), "what no manifest names is saved too: {text}");
 }
 
 /// Everything is saved exactly, or the ledger has a line.
