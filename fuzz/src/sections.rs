@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use triune::docstore::RowsReader;
 use triune::filter::Filter;
 use triune::format::segment::SectionKind;
-use triune::graph::{self, GraphPart, GraphReader};
+use triune::graph::{self, GraphPart, GraphReader, Spellings};
 use triune::io::{Directory, SimDirectory};
 use triune::metadata::{Beside, MetadataIndex, MetadataReader, evaluate};
 use triune::segment::{SegmentReader, SegmentWriter};
@@ -149,8 +149,9 @@ fn walks(reader: &VectorsReader, query: &QueryVector, metric: Metric) -> Result<
 
 fn graph(segment: &SegmentReader) -> Result<()> {
     let Some(reader) = GraphReader::open(segment)? else { return Ok(()) };
+    let mut spellings = Spellings::new(&reader);
     for row in 0..reader.rows().min(LOOKED_AT) {
-        let _ = (reader.mentions(row), reader.for_each_entity(row, &mut |entity| assert!(entity < reader.entities())));
+        let _ = (spellings.mentions(row), reader.for_each_entity(row, &mut |entity| assert!(entity < reader.entities())));
     }
     for entity in 0..reader.entities().min(LOOKED_AT) {
         let mut names = vec![0, 1];
