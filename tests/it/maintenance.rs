@@ -9,7 +9,6 @@
 //! | `ledgers.rs` | what the ledger of a salvage says |
 //! | `rebuilding.rs` | rebuild |
 //! | `salvaging.rs` | salvage |
-//! | `starting.rs` | where a salvage starts without HEAD, and without a lock |
 //! | `salvaging_state.rs` | salvage, when HEAD, manifests and logs do not fit together or cannot be read |
 //! | `upgrading.rs` | upgrade |
 //! | `deaths.rs` | deaths in damaged segments: nobody is locked out |
@@ -26,6 +25,5 @@ mod rebuilding;
 mod salvaging;
 mod salvaging_state;
 mod sections;
-mod starting;
 mod upgrading;
 mod vector_graphs;

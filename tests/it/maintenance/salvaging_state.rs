@@ -5,6 +5,7 @@ use super::salvaging::{documents_of, judge, saved, subjects, ten_commits};
 use super::sections::flip;
 use std::sync::Arc;
 use triune::format::head::HEAD_SLOT_BYTES;
+use triune::format::wal::WAL_HEADER_BYTES;
 use triune::io::SimDirectory;
 use triune::io::sim::FailureKind;
 use triune::maintenance::{Loss, LossKind, Salvage, write_salvaged};
@@ -174,6 +175,47 @@ fn the_end_of_a_log_that_the_system_does_not_let_be_read_is_in_the_ledger() {
         assert!(has(&ledger, LossKind::Commits), "WITNESS {witness}: {ledger:?}");
         assert!(ledger.iter().any(|l| l.file.as_deref() == Some(log.as_str()) && l.offset > Some(0)), "WITNESS {witness}: {ledger:?}");
     }
+}
+
+/// Everything is saved exactly, or the ledger has a line.
+#[test]
+fn without_head_what_a_log_held_is_saved_or_said_to_be_lost() {
+    let (mut exact, mut said) = (0, 0);
+    for (name, disk, now, before) in subjects() {
+        let active = youngest(&disk, ".wal");
+        for damage in 0..32u32 {
+            let damaged = copy(&disk);
+            let is = |bit: u32| damage >> bit & 1 == 1;
+            match is(0) {
+                true => damaged.remove_file("HEAD"),
+                false => damaged.write_file("HEAD", vec![0; 2 * HEAD_SLOT_BYTES]),
+            }
+            if is(1) {
+                damaged.remove_file("WITNESS");
+            }
+            match (is(2), is(3)) {
+                (true, false) => flip(&damaged, &active, 20),
+                (false, true) => damaged.remove_file(&active),
+                (true, true) => damaged.write_file(&active, vec![0; WAL_HEADER_BYTES + 8192]),
+                (false, false) => {}
+            }
+            if is(4) {
+                let older = damaged.file_names().into_iter().filter(|name| name.ends_with(".wal") && *name != active);
+                older.for_each(|log| damaged.remove_file(&log));
+            }
+            let what = format!("{name}, damage {damage:05b}");
+            let (saved, ledger) = saved(&damaged, &what);
+            judge(&what, &now, &before, &saved, &ledger);
+            match ledger.is_empty() {
+                true => exact += 1,
+                false => said += 1,
+            }
+            let gone = is(2) != is(3) && is(1) || is(3);
+            assert!(!gone || has(&ledger, LossKind::Commits), "{what}: nobody knows what the log held: {ledger:?}");
+            assert!(damage > 1 || ledger.is_empty(), "{what}: the rest tells everything: {ledger:?}");
+        }
+    }
+    assert!(exact > 10 && said > 60, "{exact} {said}");
 }
 
 type Damage = (&'static str, fn(&SimDirectory, &str));

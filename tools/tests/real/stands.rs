@@ -2,7 +2,7 @@
 //! it says nothing of that, nothing stands.
 
 use crate::support::{copy, document, is_whole, line, read, run, with_pipes};
-use crate::syscalls::no_strace;
+use crate::syscalls::is_skipped;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -30,8 +30,7 @@ fn fail(directory: &Path, call: &str, nth: u64, path: &Path, command: &str, rest
 
 #[test]
 fn a_command_that_makes_a_database_says_whether_there_is_one() {
-    if let Some(why) = no_strace() {
-        println!("stands: skipped, {why}");
+    if is_skipped("stands") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -82,8 +81,7 @@ fn a_command_that_makes_a_database_says_whether_there_is_one() {
 
 #[test]
 fn a_compaction_that_stands_says_so() {
-    if let Some(why) = no_strace() {
-        println!("stands: skipped, {why}");
+    if is_skipped("stands") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

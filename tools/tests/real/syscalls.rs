@@ -83,8 +83,7 @@ impl Fixture {
 
 #[test]
 fn any_failing_system_call_is_a_typed_error_and_loses_nothing() {
-    if let Some(why) = no_strace() {
-        println!("syscalls: skipped, {why}");
+    if is_skipped("syscalls") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -200,8 +199,13 @@ fn goes_on(path: &Path, state: &State, about: &str) {
     nothing_left_over(path);
 }
 
-/// Why system calls cannot be made to fail here, if they cannot.
-pub(crate) fn no_strace() -> Option<String> {
+/// Whether system calls cannot be made to fail here, which it prints for the test.
+pub(crate) fn is_skipped(test: &str) -> bool {
+    no_strace().inspect(|why| println!("{test}: skipped, {why}")).is_some()
+}
+
+/// Why they cannot, if they cannot.
+fn no_strace() -> Option<String> {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1", "true"]);
     match strace.output() {
