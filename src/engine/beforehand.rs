@@ -1,7 +1,6 @@
 //! What a rebuild looks at before it publishes anything, so that a refusal changes nothing: the primary data that it takes, and whether the
 //! log can be brought in over what it made.
 
-use super::frequencies::dead_frequencies;
 use super::open::{State, read_state, version};
 use super::replay::replay;
 use super::resolve::no_collection;
@@ -74,8 +73,8 @@ pub(super) fn beyond_rebuilding(error: Error) -> Error {
     Error::Corrupt(damage)
 }
 
-/// Replays the log over a manifest that is not published yet, and reads what the checkpoint after it will read, of every collection: those
-/// that are not rebuilt may be damaged, and a log that kills rows of theirs could not be brought in. `all`: there are no such ones.
+/// Replays the log over a manifest that is not published yet, and reads what the checkpoint after it cannot do without, of every collection:
+/// those that are not rebuilt may be damaged, and a log that kills rows of theirs could not be brought in. `all`: there are no such ones.
 pub(super) fn refuse_log_that_cannot_be_brought_in(dir: &dyn Directory, state: &State, manifest: &Manifest, all: bool) -> Result<()> {
     let needed = |error: Error| needed(error, all);
     if state.recovered.records.is_empty() {
@@ -89,9 +88,7 @@ pub(super) fn refuse_log_that_cannot_be_brought_in(dir: &dyn Directory, state: &
     for info in catalog.collections.values() {
         let segments = version.collections.get(&info.incarnation).map_or(&[][..], |c| &c.segments);
         for segment in segments.iter().filter(|s| s.log.between(Lsn(0), replayed.lsn).documents > 0) {
-            let rooms = segment.rooms().map_err(needed)?;
-            let Some(text) = &rooms.text else { continue };
-            dead_frequencies(segment, rooms, text, replayed.lsn, info.schema.analyzer).map_err(needed)?;
+            segment.rooms().map_err(needed)?;
         }
     }
     Ok(())

@@ -205,6 +205,18 @@ fn what_two_damages_keep_from_being_counted_is_counted_once_they_are_gone() {
     }
 }
 
+/// A checkpoint goes on without those counts, and so does the rebuild that ends in one.
+#[test]
+fn counts_that_damage_hides_stop_no_rebuild_of_another_collection() {
+    let sound = closed();
+    put_other(&sound, "segment", "before the damage");
+    let of = |kind: SectionKind| sections_of(&sound).into_iter().filter(|s| s.kind == kind as u16).max_by_key(|s| s.length).unwrap();
+    let disk = die(&sound, &[&of(SectionKind::Docs), &of(SectionKind::Postings)], Death::Delete, Life::Killed).unwrap();
+    assert_eq!(rebuild_directory(Arc::new(disk.clone()), options(), Some("other")).unwrap().segments, 1);
+    put_other(&disk, "a", "rebuilt beside damage");
+    assert_exact_or_corrupt(&open(&disk), &sound_answers(&sound, Death::Delete), "rebuilt beside damage");
+}
+
 #[test]
 fn a_read_that_fails_is_no_damage() {
     let disk = closed();
