@@ -32,6 +32,8 @@ pub(crate) struct Background {
     called: Mutex<bool>,
     wake: Condvar,
     stop: AtomicBool,
+    /// Set while the thread's merge is to be given up: when it is to stop, and when somebody waits who merges all of it.
+    give_way: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The thread that keeps the intervals: a long merge must not make it late. Started with the first promise.
     syncer: Mutex<Option<JoinHandle<()>>>,
@@ -126,9 +128,18 @@ impl Background {
         self.interval.lock().map_or(IDLE, |interval| interval.clamp(SHORTEST, IDLE))
     }
 
-    /// Set while the handle is closing.
+    /// What cuts a merge of this thread short: set while the handle is closing, and for the thread in the background also while somebody is to
+    /// be given way.
     pub(crate) fn stop_flag(&self) -> &AtomicBool {
-        &self.stop
+        if self.is_own_thread() { &self.give_way } else { &self.stop }
+    }
+
+    /// Asks the thread to give up the merge that it is at, until `given` returns.
+    pub(crate) fn give_way<T>(&self, given: impl FnOnce() -> T) -> T {
+        self.give_way.store(true, Ordering::Relaxed);
+        let result = given();
+        self.give_way.store(false, Ordering::Relaxed);
+        result
     }
 
     /// Whether this is the thread that works in the background.
@@ -138,7 +149,7 @@ impl Background {
 
     /// Stops the thread and waits for it.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        [&self.stop, &self.give_way].into_iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
         self.call();
         self.call_syncer();
         let threads = [self.thread.lock().take(), self.syncer.lock().take()];
@@ -146,7 +157,7 @@ impl Background {
             // The threads catch panics; whatever ends one all the same must not keep a database from closing.
             let _ = thread.join();
         }
-        self.stop.store(false, Ordering::Relaxed);
+        [&self.stop, &self.give_way].into_iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
     }
 
     /// The error of the last background work, once.

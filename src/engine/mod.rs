@@ -436,7 +436,17 @@ impl Core {
     /// See [`Database::compact`].
     fn compact(&self) -> Result<()> {
         self.checkpoint()?;
-        let _merging = self.merging.lock();
+        // What the background is at would be merged once more, and by fewer threads.
+        let merging = self.background.give_way(|| self.merging.lock());
+        let compacted = self.merge_whole();
+        drop(merging);
+        // What it gave up may still be due.
+        self.background.call();
+        compacted
+    }
+
+    /// Merges each collection into one segment, and removes what that left. The caller holds `merging`.
+    fn merge_whole(&self) -> Result<()> {
         let mut damage = Damage::default();
         while self.merge_pass(&mut damage, policy::whole)? {}
         let removed = self.wait_for_garbage();

@@ -3,14 +3,19 @@
 use super::Database;
 use super::batch::Staged;
 use super::commit::Request;
+use super::core::Core;
 use crate::WriteBatch;
 use crate::document::Document;
 use crate::error::ErrorCode;
 use crate::io::SimDirectory;
 use crate::io::sim::{FailureKind, Operation};
 use crate::options::{Durability, Options, Schema, Thresholds};
+use crate::progress::{Observer, Progress};
+use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
 /// Batches of more than 600 bytes land as segments.
 fn options() -> Options {
@@ -176,4 +181,50 @@ fn a_count_that_does_not_hold_names_the_files_in_which_it_does_not() {
     db.commit(batch).unwrap();
     let crate::Error::Corrupt(damage) = db.checkpoint().unwrap_err() else { panic!("it is damage") };
     assert_eq!((damage.file, damage.what.contains("counts 3 documents")), (file, true), "{}", damage.what);
+}
+
+/// The merge in the background is held at its first document until it is asked to give way.
+#[test]
+fn a_compaction_does_not_wait_for_a_merge_that_it_would_do_again() {
+    let disk = SimDirectory::new();
+    // How many merges the thread in the background began, and how many others did.
+    let (began, others) = (Arc::new((Mutex::new(0), Condvar::new())), Arc::new(AtomicU64::new(0)));
+    let core: Arc<OnceLock<Weak<Core>>> = Arc::default();
+    let observer = Observer::new({
+        let (began, others, core) = (began.clone(), others.clone(), core.clone());
+        move |progress| {
+            let Progress::Rewritten { done: 0, .. } = progress else { return };
+            let core = core.get().and_then(Weak::upgrade).expect("nothing is merged before it is set, nor after it is closed");
+            if !core.background.is_own_thread() {
+                others.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            *began.0.lock() += 1;
+            began.1.notify_all();
+            // Whoever never asks fails below, in place of waiting for ever.
+            let until = Instant::now() + Duration::from_secs(30);
+            while !core.background.stop_flag().load(Ordering::Relaxed) && Instant::now() < until {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let options = Options { background: true, observer: Some(observer), merge_fan_in: 2, ..Options::default() };
+    let db = Database::create_with(Arc::new(disk.clone()), options).unwrap();
+    let _ = core.set(Arc::downgrade(&db.core));
+    db.create_collection("main", Schema::default()).unwrap();
+    for id in ["a", "b"] {
+        db.put("main", vec![Document::new(id).text("two segments"), Document::new(format!("{id}{id}")).text("of two")]).unwrap();
+        db.checkpoint().unwrap();
+    }
+    db.core.background.call();
+    let mut begun = began.0.lock();
+    while *begun == 0 {
+        began.1.wait(&mut begun);
+    }
+    drop(begun);
+    db.compact().unwrap();
+    // There would have been nothing left to merge.
+    assert_eq!((*began.0.lock(), others.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(db.snapshot().collection("main").unwrap().stats().unwrap().segments, 1);
+    assert!(db.take_background_error().is_none());
 }
