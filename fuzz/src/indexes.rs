@@ -12,7 +12,7 @@ use triune::format::tombstones::{
     EnvelopeKind, TombstonesEnvelope, TombstonesHeader, decode_seqs, decode_tombstones, encode_seqs, encode_tombstones,
 };
 use triune::format::transducer::{FST_KEY_BYTES_MAX, FST_VERSION, Transducer};
-use triune::format::vector_codes::{CodesShape, check_codes, decode_tail, encode_tail, image_dimension, row_meta, set_row_meta};
+use triune::format::vector_codes::{CodesShape, check_codes, check_meta, decode_tail, encode_tail, image_dimension, row_meta, set_row_meta};
 use triune::format::vector_graph::{GraphShape, NO_LINK, check_row, encode_numbers};
 use triune::format::vectors::{
     VectorsShape, check_rows, encode_halves, encode_rows, view_components, view_halves, view_inverse_norms, view_rows,
@@ -130,21 +130,28 @@ fn vector_codes(bytes: &[u8]) {
     let (aux, section) = number(rest);
     let vectors = VectorsShape { count: u32::from(count), dimension: u32::from(dimension).max(1), components: Components::F32 };
     let metric = [Metric::Cosine, Metric::Dot, Metric::L2][usize::from(metric) % 3];
-    let shape = CodesShape::new(vectors.count, image_dimension(metric, vectors.dimension));
+    let dimension = image_dimension(metric, vectors.dimension);
+    let shape = CodesShape::new(vectors.count, dimension);
     if let Ok(decoded) = CodesShape::decode(vectors, metric, items, aux, section.len() as u64) {
-        assert_eq!((decoded, decoded.length()), (shape, section.len() as u64));
+        assert!(decoded == shape || decoded == CodesShape::earlier(vectors.count, dimension));
+        assert_eq!((decoded.length(), decoded.stride as u64), (section.len() as u64, aux));
+    }
+    if let Some(decoded) = CodesShape::of_table(items, aux, section.len() as u64) {
+        assert_eq!((u64::from(decoded.count), decoded.stride as u64, decoded.length()), (items, aux, section.len() as u64));
     }
     for row in section.chunks_exact(shape.stride) {
-        let dimension = shape.dimension as usize;
-        if check_codes(row, dimension).is_ok() {
+        if check_codes(&row[..shape.codes_bytes()], dimension as usize).is_ok() {
+            assert!(row[..dimension as usize].iter().all(|&code| (1..=127).contains(&code)));
+        }
+        if check_meta(row).is_ok() {
             let (scale, bias) = row_meta(row);
-            assert!(scale > 0.0 && scale.is_finite() && bias.is_finite() && row[..dimension].iter().all(|&code| (1..=127).contains(&code)));
+            assert!(scale > 0.0 && scale.is_finite() && bias.is_finite());
             let mut again = row.to_vec();
             set_row_meta(&mut again, scale, bias);
             assert_eq!(again, row);
         }
     }
-    let tail = &section[section.len().min(shape.rows_bytes() as usize)..];
+    let tail = &section[section.len().min(shape.unit_offset() as usize)..];
     if let Ok((unit, centre)) = decode_tail(tail, shape) {
         assert!(unit > 0.0 && unit.is_finite() && centre.iter().all(|c| c.is_finite()) && centre.len() == shape.dimension as usize);
         assert!(tail.starts_with(&encode_tail(unit, &centre)));

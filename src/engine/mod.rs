@@ -15,7 +15,7 @@
 //! | `commit.rs` `core.rs` | the commit path, and what the threads of a handle share |
 //! | `version.rs` `segments.rs` `part.rs` `snapshot.rs` | a moment of the database, and reading it |
 //! | `search.rs` `scope.rs` `frequencies.rs` `audit.rs` | one retriever over all parts or one source, and how much it finds |
-//! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` | memory into segments, segments into fewer |
+//! | `checkpoint.rs` `flush.rs` `buried.rs` `merge.rs` `rewrite.rs` `policy.rs` `files.rs` `background.rs` `upkeep.rs` | memory into segments, segments into fewer |
 //! | `create.rs` `open.rs` `replay.rs` | from a directory to a database |
 //! | `unfinished.rs` `restore.rs` `builder.rs` `backup.rs` | a new database out of documents or of another's files, whole or not at all |
 //! | `rebuild.rs` `beforehand.rs` | derived sections anew, and what is looked at first |
@@ -60,6 +60,7 @@ mod segments;
 mod snapshot;
 mod sources;
 mod unfinished;
+mod upkeep;
 mod verify;
 mod version;
 
@@ -86,15 +87,12 @@ use crate::error::{Error, Result};
 use crate::io::names::{self, FileName};
 use crate::io::{Directory, FsDirectory, database_above};
 use crate::options::{Durability, Options, Schema};
-use background::Damage;
 use batch::Staged;
 use commit::Request;
 use core::{Core, Published};
 use events::Timer;
-use policy::Field;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An open database: one directory, one writing handle, any number of threads.
@@ -429,61 +427,6 @@ impl Core {
                     "every commit is in the files and the next open replays nothing; only folding small segments or removing files failed",
                 )
             });
-        }
-        Ok(())
-    }
-
-    /// See [`Database::compact`].
-    fn compact(&self) -> Result<()> {
-        self.checkpoint()?;
-        // What the background is at would be merged once more, and by fewer threads.
-        let merging = self.background.give_way(|| self.merging.lock());
-        let compacted = self.merge_whole();
-        drop(merging);
-        // What it gave up may still be due.
-        self.background.call();
-        compacted
-    }
-
-    /// Merges each collection into one segment, and removes what that left. The caller holds `merging`.
-    fn merge_whole(&self) -> Result<()> {
-        let mut damage = Damage::default();
-        while self.merge_pass(&mut damage, policy::whole)? {}
-        let removed = self.wait_for_garbage();
-        damage.into_result()?;
-        removed.map_err(|e| {
-            e.noting(
-                "what was compacted stands; only removing files that nothing names any more failed, and the next compaction tries again",
-            )
-        })
-    }
-
-    /// Folds small young segments, at most as many bytes as this handle wrote, so that many short sessions leave few segments.
-    fn fold(&self) -> Result<()> {
-        let _merging = self.merging.lock();
-        let mut budget = 2 * self.bytes_flushed.load(Ordering::Relaxed);
-        let mut damage = Damage::default();
-        let within = |field: Field<'_>, budget: &mut u64| {
-            let plans = policy::fold(field, *budget);
-            *budget -= plans.iter().flat_map(|p| &p.inputs).map(|s| s.entry.length).sum::<u64>();
-            plans
-        };
-        while self.merge_pass(&mut damage, |field| within(field, &mut budget))? {}
-        damage.into_result()
-    }
-
-    /// Removes what nothing reaches, waiting up to 5 s for processes that are opening.
-    fn wait_for_garbage(&self) -> Result<()> {
-        for _ in 0..500 {
-            // Not held while waiting: commits may need a checkpoint meanwhile.
-            let collected = {
-                let _maintenance = self.maintenance.lock();
-                self.collect_garbage()?
-            };
-            if collected {
-                return Ok(());
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
         }
         Ok(())
     }

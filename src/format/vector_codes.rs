@@ -4,13 +4,13 @@ use super::error::FormatError;
 use super::vectors::VectorsShape;
 use crate::options::{Metric, limits};
 
-/// Codes that are compared at once; the codes of a row are padded to a multiple of it.
+/// Codes that are compared at once: a query is padded with zeros to a multiple of it, which make nothing of what stands there in a row.
 pub const CODES_BLOCK: usize = 32;
 /// Rows begin at multiples of it: a cache line.
 pub const ROW_ALIGN: usize = 64;
-/// Bytes at the end of a row: its scale and its bias, two `f32`.
+/// Bytes of the scale and the bias of a row, two `f32`.
 pub const META_BYTES: usize = 8;
-/// Bytes of `unit`, which stands after the rows.
+/// Bytes of `unit`.
 const UNIT_BYTES: u64 = 8;
 
 /// Components of the image of a vector (Spec §12.5): under the inner product one more than the vector has.
@@ -27,23 +27,75 @@ pub struct CodesShape {
     pub dimension: u32,
     /// Bytes of a row.
     pub stride: usize,
+    /// Where scale and bias of a row stand.
+    pub meta: MetaPlace,
+}
+
+/// Where scale and bias of a row stand: a row takes no line of the cache for them alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaPlace {
+    /// In its last bytes.
+    Inside,
+    /// After all rows, those of one row after those of the other.
+    After,
 }
 
 impl CodesShape {
-    /// The codes of `count` images of `dimension` components, 1 to 65,536.
+    /// The codes of `count` images of `dimension` components, 1 to 65,536, as they are written.
     pub fn new(count: u32, dimension: u32) -> CodesShape {
-        let codes = (dimension as usize).next_multiple_of(CODES_BLOCK);
-        CodesShape { count, dimension, stride: (codes + META_BYTES).next_multiple_of(ROW_ALIGN) }
+        let stride = (dimension as usize).next_multiple_of(ROW_ALIGN);
+        let meta = if dimension as usize + META_BYTES <= stride { MetaPlace::Inside } else { MetaPlace::After };
+        CodesShape { count, dimension, stride, meta }
     }
 
-    /// Bytes of all rows; `unit` stands there.
+    /// The same as they were written before 2026-12-03: a row had room for the numbers in any case.
+    pub fn earlier(count: u32, dimension: u32) -> CodesShape {
+        let codes = (dimension as usize).next_multiple_of(CODES_BLOCK);
+        CodesShape { count, dimension, stride: (codes + META_BYTES).next_multiple_of(ROW_ALIGN), meta: MetaPlace::Inside }
+    }
+
+    /// Bytes of all rows.
     pub fn rows_bytes(&self) -> u64 {
         u64::from(self.count) * self.stride as u64
     }
 
+    /// Where scale and bias of a row start.
+    pub fn meta_offset(&self, row: u32) -> u64 {
+        self.meta_start() + u64::from(row) * self.meta_step() as u64
+    }
+
+    /// Where those of row 0 start.
+    fn meta_start(&self) -> u64 {
+        match self.meta {
+            MetaPlace::Inside => (self.stride - META_BYTES) as u64,
+            MetaPlace::After => self.rows_bytes(),
+        }
+    }
+
+    /// Bytes from those of a row to those of the next.
+    pub fn meta_step(&self) -> usize {
+        match self.meta {
+            MetaPlace::Inside => self.stride,
+            MetaPlace::After => META_BYTES,
+        }
+    }
+
+    /// Bytes of a row that are codes or padding.
+    pub fn codes_bytes(&self) -> usize {
+        match self.meta {
+            MetaPlace::Inside => self.stride - META_BYTES,
+            MetaPlace::After => self.stride,
+        }
+    }
+
+    /// Bytes of the rows and of all that belongs to them; `unit` stands there.
+    pub fn unit_offset(&self) -> u64 {
+        self.rows_bytes() + if self.meta == MetaPlace::After { u64::from(self.count) * META_BYTES as u64 } else { 0 }
+    }
+
     /// Where the centre starts.
     pub fn centre_offset(&self) -> u64 {
-        self.rows_bytes() + UNIT_BYTES
+        self.unit_offset() + UNIT_BYTES
     }
 
     /// Bytes of the section.
@@ -54,59 +106,72 @@ impl CodesShape {
     /// Checks what the section table says (Spec §12.6) of the codes of these vectors.
     pub fn decode(vectors: VectorsShape, metric: Metric, items: u64, aux: u64, length: u64) -> Result<CodesShape, FormatError> {
         debug_assert!(vectors.dimension as usize <= limits::DIMENSION_MAX, "the shape of the vectors was checked");
-        let shape = CodesShape::new(vectors.count, image_dimension(metric, vectors.dimension));
-        if (items, aux, length) != (u64::from(shape.count), shape.stride as u64, shape.length()) {
-            return Err(FormatError::new(
-                0,
-                format!(
-                    "{} rows of codes of {} components have {} bytes each, {} together; {items} of {aux} in {length} bytes are here",
-                    shape.count,
-                    shape.dimension,
-                    shape.stride,
-                    shape.length()
-                ),
-            ));
-        }
-        Ok(shape)
+        let of = (vectors.count, image_dimension(metric, vectors.dimension));
+        let shape = CodesShape::new(of.0, of.1);
+        let says = |shape: &CodesShape| (items, aux, length) == (u64::from(shape.count), shape.stride as u64, shape.length());
+        let shapes = [shape, CodesShape::earlier(of.0, of.1)];
+        shapes.into_iter().find(says).ok_or_else(|| {
+            let what = format!(
+                "{} rows of codes of {} components have {} bytes each, {} together; {items} of {aux} in {length} bytes are here",
+                shape.count,
+                shape.dimension,
+                shape.stride,
+                shape.length()
+            );
+            FormatError::new(0, what)
+        })
+    }
+
+    /// The same without the vectors, of which the dimension is the one that fits; `None` when none does.
+    pub fn of_table(items: u64, aux: u64, length: u64) -> Option<CodesShape> {
+        let count = u32::try_from(items).ok()?;
+        let rows = [aux, aux.checked_add(META_BYTES as u64)?].map(|bytes| items.checked_mul(bytes));
+        let centre = |rows: Option<u64>| length.checked_sub(UNIT_BYTES)?.checked_sub(rows?);
+        let dimensions = rows.into_iter().filter_map(|rows| u32::try_from(centre(rows)? / 4).ok());
+        let shapes = dimensions.filter(|&d| d > 0 && d as usize <= limits::DIMENSION_MAX + 1).flat_map(|d| [CodesShape::new(count, d), CodesShape::earlier(count, d)]);
+        shapes.into_iter().find(|shape| (aux, length) == (shape.stride as u64, shape.length()))
     }
 }
 
-/// Scale and bias of a row.
+/// Scale and bias of a row, out of the bytes that end with them.
 #[inline]
 pub fn row_meta(row: &[u8]) -> (f32, f32) {
     let [.., a, b, c, d, e, f, g, h] = *row else { return (0.0, 0.0) };
     (f32::from_le_bytes([a, b, c, d]), f32::from_le_bytes([e, f, g, h]))
 }
 
-/// Writes scale and bias to the end of a row.
+/// Writes scale and bias to the end of these bytes.
 pub fn set_row_meta(row: &mut [u8], scale: f32, bias: f32) {
     let at = row.len() - META_BYTES;
     row[at..at + 4].copy_from_slice(&scale.to_le_bytes());
     row[at + 4..].copy_from_slice(&bias.to_le_bytes());
 }
 
-/// Checks that a row of codes of `dimension` components is one that a writer makes: codes of 1 to 127, zeros up to the numbers at its end, and
-/// these finite, the scale positive.
+/// Checks that a row of codes of `dimension` components, without its scale and bias, is one that a writer makes: codes of 1 to 127, then zeros.
 pub fn check_codes(row: &[u8], dimension: usize) -> Result<(), FormatError> {
-    let end = row.len().saturating_sub(META_BYTES);
-    let (codes, padding) = row[..end].split_at(dimension.min(end));
+    let (codes, padding) = row.split_at(dimension.min(row.len()));
     if let Some(i) = codes.iter().position(|code| !(1..=127).contains(code)) {
         return Err(FormatError::new(i, format!("code {i} is {}, not 1 to 127", codes[i])));
     }
     if let Some(i) = padding.iter().position(|&byte| byte != 0) {
         return Err(FormatError::new(codes.len() + i, format!("{:#04x} stands in the padding of the codes", padding[i])));
     }
-    let (scale, bias) = row_meta(row);
+    Ok(())
+}
+
+/// Checks that scale and bias of a row are finite, the scale positive.
+pub fn check_meta(meta: &[u8]) -> Result<(), FormatError> {
+    let (scale, bias) = row_meta(meta);
     if !scale.is_finite() || scale <= 0.0 {
-        return Err(FormatError::new(end, format!("the scale of the codes is a positive number, not {scale}")));
+        return Err(FormatError::new(0, format!("the scale of the codes is a positive number, not {scale}")));
     }
     if !bias.is_finite() {
-        return Err(FormatError::new(end + 4, format!("the bias of the codes is {bias}")));
+        return Err(FormatError::new(4, format!("the bias of the codes is {bias}")));
     }
     Ok(())
 }
 
-/// What stands after the rows: `unit`, then the centre.
+/// What stands at the end: `unit`, then the centre.
 pub fn encode_tail(unit: f64, centre: &[f32]) -> Vec<u8> {
     let mut out = unit.to_le_bytes().to_vec();
     out.extend(centre.iter().flat_map(|c| c.to_le_bytes()));
@@ -137,23 +202,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_room_for_its_codes_and_its_meta_and_starts_at_a_line() {
-        for (dimension, stride) in [(1, 64), (32, 64), (56, 128), (57, 128), (100, 192), (384, 448), (65_536, 65_600)] {
-            assert_eq!(CodesShape::new(3, dimension).stride, stride, "{dimension}");
+    fn a_row_begins_at_a_line_and_has_none_for_its_numbers_alone() {
+        let shapes = [(1, 64, MetaPlace::Inside), (56, 64, MetaPlace::Inside), (57, 64, MetaPlace::After), (64, 64, MetaPlace::After)];
+        let more = [(65, 128, MetaPlace::Inside), (100, 128, MetaPlace::Inside), (384, 384, MetaPlace::After), (65_536, 65_536, MetaPlace::After)];
+        for (dimension, stride, meta) in shapes.into_iter().chain(more) {
+            let shape = CodesShape::new(3, dimension);
+            assert_eq!((shape.stride, shape.meta), (stride, meta), "{dimension}");
+            assert!(shape.codes_bytes() >= dimension as usize && shape.meta_offset(2) + META_BYTES as u64 <= shape.unit_offset(), "{dimension}");
         }
-        assert_eq!(CodesShape::new(2, 384).length(), 2 * 448 + 8 + 4 * 384);
+        assert_eq!(CodesShape::new(2, 384).length(), 2 * (384 + 8) + 8 + 4 * 384);
+        assert_eq!([0, 1].map(|row| CodesShape::new(2, 384).meta_offset(row)), [768, 776]);
+        assert_eq!([0, 1].map(|row| CodesShape::new(2, 100).meta_offset(row)), [120, 248]);
     }
 
     #[test]
     fn numbers_that_do_not_fit_the_vectors_are_refused() {
         let vectors = VectorsShape { count: 3, dimension: 31, components: crate::options::Components::F32 };
         let good = CodesShape::decode(vectors, Metric::L2, 3, 64, 3 * 64 + 8 + 31 * 4);
-        assert_eq!(good, Ok(CodesShape { count: 3, dimension: 31, stride: 64 }));
+        assert_eq!(good, Ok(CodesShape { count: 3, dimension: 31, stride: 64, meta: MetaPlace::Inside }));
         let dot = CodesShape::decode(vectors, Metric::Dot, 3, 64, 3 * 64 + 8 + 32 * 4);
         assert_eq!(dot.map(|s| s.dimension), Ok(32));
         for (items, aux, length) in [(2, 64, 324), (3, 128, 324), (3, 64, 323), (u64::MAX, u64::MAX, u64::MAX)] {
             assert!(CodesShape::decode(vectors, Metric::Cosine, items, aux, length).is_err());
         }
+        assert_eq!([(3, 64, 323), (u64::MAX, u64::MAX, u64::MAX), (0, 0, 0)].map(|(i, a, l)| CodesShape::of_table(i, a, l)), [None; 3]);
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written_before_too() {
+        for dimension in [1u32, 24, 25, 56, 57, 64, 88, 100, 384, 385, 4096] {
+            let vectors = VectorsShape { count: 3, dimension, components: crate::options::Components::F32 };
+            let (now, before) = (CodesShape::new(3, dimension), CodesShape::earlier(3, dimension));
+            for shape in [now, before] {
+                assert_eq!(CodesShape::decode(vectors, Metric::L2, 3, shape.stride as u64, shape.length()), Ok(shape), "{dimension}");
+                assert_eq!(CodesShape::of_table(3, shape.stride as u64, shape.length()), Some(shape), "{dimension}");
+            }
+        }
+        assert_eq!([100, 384].map(|d| CodesShape::earlier(1, d).stride), [192, 448]);
     }
 
     #[test]
@@ -170,21 +255,23 @@ mod tests {
 
     #[test]
     fn a_row_that_no_writer_makes_is_refused_where_it_differs() {
-        let mut good = [0u8; 64];
-        good[..3].copy_from_slice(&[1, 64, 127]);
-        set_row_meta(&mut good, 0.5, -2.0);
+        let good = [1u8, 64, 127, 0, 0, 0];
         assert_eq!(check_codes(&good, 3), Ok(()));
-        let at = |change: &dyn Fn(&mut [u8])| {
+        for (at, byte) in [(1, 0), (2, 128), (3, 1), (5, 64)] {
             let mut row = good;
-            change(&mut row);
-            check_codes(&row, 3).map_err(|e| e.offset).expect_err("no writer makes it")
-        };
-        assert_eq!((at(&|row| row[1] = 0), at(&|row| row[2] = 128)), (1, 2));
-        assert_eq!((at(&|row| row[3] = 1), at(&|row| row[55] = 64)), (3, 55));
-        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            assert_eq!(at(&|row| set_row_meta(row, scale, 0.0)), 56, "{scale}");
+            row[at] = byte;
+            assert_eq!(check_codes(&row, 3).map_err(|e| e.offset), Err(at as u64));
         }
-        assert_eq!(at(&|row| set_row_meta(row, 1.0, f32::NEG_INFINITY)), 60);
+        let check = |scale: f32, bias: f32| {
+            let mut meta = [0; META_BYTES];
+            set_row_meta(&mut meta, scale, bias);
+            check_meta(&meta).map_err(|e| e.offset)
+        };
+        assert_eq!(check(0.5, -2.0), Ok(()));
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert_eq!(check(scale, 0.0), Err(0), "{scale}");
+        }
+        assert_eq!(check(1.0, f32::NEG_INFINITY), Err(4));
     }
 
     #[test]

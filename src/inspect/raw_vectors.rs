@@ -3,15 +3,13 @@
 use super::raw::{Field, Structure, fields};
 use super::structures::problem;
 use crate::format::segment::{SectionEntry, SectionKind};
-use crate::format::vector_codes::row_meta;
+use crate::format::vector_codes::{CodesShape, META_BYTES, MetaPlace, row_meta};
 use crate::format::vector_graph::{EF_LADDER, GraphShape, NO_LINK, VectorGraphHeader};
 use crate::io::File;
 use zerocopy::FromBytes;
 
 /// Components, links and positions of which a line shows the first.
 const SHOWN: usize = 8;
-/// A row of codes is shorter.
-const ROW_BYTES_MAX: usize = 1 << 17;
 
 /// The structures inside a section that starts at byte `start` of the file and lies inside it; none for sections of other kinds.
 pub(super) fn inside(file: &dyn File, index: usize, start: u64, entry: &SectionEntry) -> std::io::Result<Vec<Structure>> {
@@ -80,24 +78,26 @@ impl Raw<'_> {
     }
 
     fn codes(&self) -> std::io::Result<Vec<Structure>> {
-        let (count, stride, length) = (self.entry.items.get(), self.entry.aux.get(), self.entry.length.get());
-        let room = length.checked_sub(8);
-        let Some(rows) = count.checked_mul(stride).filter(|&rows| room.is_some_and(|room| rows <= room)) else { return Ok(Vec::new()) };
-        let row = self.read(0, usize::try_from(stride).unwrap_or(usize::MAX).min(ROW_BYTES_MAX))?;
-        let (scale, bias) = row_meta(&row);
-        let shown: Vec<u32> = row.iter().take(SHOWN).map(|&code| u32::from(code)).collect();
-        let says = format!("{count} rows of {stride} bytes; node 0: scale {scale}, bias {bias}, codes {}", list(&shown));
-        let unit = self.read(rows, 8)?.first_chunk::<8>().map_or(f64::NAN, |b| f64::from_le_bytes(*b));
-        let field = Field { offset: self.start + rows, bytes: 8, name: "unit", value: unit.to_string() };
-        let centre = self.numbers(rows + 8, SHOWN)?.into_iter().map(f32::from_bits).collect::<Vec<f32>>();
-        let components = (length - rows - 8) / 4;
-        let more = if components > centre.len() as u64 { ", ..." } else { "" };
-        let centre = format!("{components} components: {}{more}", centre.iter().map(f32::to_string).collect::<Vec<_>>().join(", "));
-        Ok(vec![
-            self.structure(0, rows, "rows of codes", None, Vec::new()).saying(says),
-            self.structure(rows, 8, "unit of the images", None, vec![field]),
-            self.structure(rows + 8, length - rows - 8, "centre of the images", None, Vec::new()).saying(centre),
-        ])
+        let Some(shape) = CodesShape::of_table(self.entry.items.get(), self.entry.aux.get(), self.entry.length.get()) else {
+            return Ok(Vec::new());
+        };
+        let (rows, unit_at, centre_at, length) = (shape.rows_bytes(), shape.unit_offset(), shape.centre_offset(), shape.length());
+        let (scale, bias) = row_meta(&self.read(shape.meta_offset(0), META_BYTES)?);
+        let row = self.read(0, SHOWN.min(shape.dimension as usize))?;
+        let shown: Vec<u32> = row.iter().map(|&code| u32::from(code)).collect();
+        let says = format!("{} rows of {} bytes; node 0: scale {scale}, bias {bias}, codes {}", shape.count, shape.stride, list(&shown));
+        let unit = self.read(unit_at, 8)?.first_chunk::<8>().map_or(f64::NAN, |b| f64::from_le_bytes(*b));
+        let field = Field { offset: self.start + unit_at, bytes: 8, name: "unit", value: unit.to_string() };
+        let centre = self.numbers(centre_at, SHOWN)?.into_iter().map(f32::from_bits).collect::<Vec<f32>>();
+        let more = if shape.dimension as usize > centre.len() { ", ..." } else { "" };
+        let centre = format!("{} components: {}{more}", shape.dimension, centre.iter().map(f32::to_string).collect::<Vec<_>>().join(", "));
+        let mut all = vec![self.structure(0, rows, "rows of codes", None, Vec::new()).saying(says)];
+        if shape.meta == MetaPlace::After {
+            all.push(self.structure(rows, unit_at - rows, "scale and bias of the rows", None, Vec::new()));
+        }
+        all.push(self.structure(unit_at, centre_at - unit_at, "unit of the images", None, vec![field]));
+        all.push(self.structure(centre_at, length - centre_at, "centre of the images", None, Vec::new()).saying(centre));
+        Ok(all)
     }
 }
 

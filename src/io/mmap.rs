@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
+use std::ops::{Deref, DerefMut};
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
@@ -59,9 +60,35 @@ pub(crate) fn anonymous_copy(bytes: &[u8]) -> Result<Bytes> {
     if bytes.is_empty() {
         return Ok(Bytes::new(Vec::new()));
     }
-    let mut copy = MmapMut::map_anon(bytes.len())?;
-    #[cfg(target_os = "linux")]
-    let _ = copy.advise(memmap2::Advice::HugePage);
+    let mut copy = Pages::new(bytes.len())?;
     copy.copy_from_slice(bytes);
-    Ok(Bytes::of_memory(copy.make_read_only()?))
+    Ok(Bytes::of_memory(copy.0.make_read_only()?))
+}
+
+/// Memory of its own, in large pages where the operating system has them: rows that are read in no order lie in few. It begins where a page does.
+#[derive(Debug)]
+pub(crate) struct Pages(MmapMut);
+
+impl Pages {
+    /// So many zeros, and at least one.
+    pub(crate) fn new(len: usize) -> Result<Pages> {
+        let memory = MmapMut::map_anon(len.max(1))?;
+        #[cfg(target_os = "linux")]
+        let _ = memory.advise(memmap2::Advice::HugePage);
+        Ok(Pages(memory))
+    }
+}
+
+impl Deref for Pages {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Pages {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
 }

@@ -78,22 +78,22 @@ impl Region {
         if known { Ok(()) } else { self.section.check_mapped(from, to) }
     }
 
-    /// Checks rows of `stride` bytes that start at multiples of it. A row may not lie outside.
+    /// Checks rows of `stride` bytes, which start at multiples of it after `start`. A row may not lie outside.
     #[inline]
-    pub fn admit_rows(&self, rows: &[u32], stride: usize) -> Result<()> {
+    pub fn admit_rows(&self, rows: &[u32], start: usize, stride: usize) -> Result<()> {
         // A row in at most two blocks is known when both its ends are. All are looked at without a branch on the way.
         let known = |verified: &[AtomicU64]| {
             rows.iter().fold(true, |known, &row| {
-                let from = row as usize * stride;
+                let from = start + row as usize * stride;
                 known & is_set(verified, from / BLOCK_BYTES) & is_set(verified, (from + stride - 1) / BLOCK_BYTES)
             })
         };
         let verified = self.verified.as_deref();
-        let inside = rows.iter().fold(true, |inside, &row| inside & ((row as usize + 1) * stride <= self.bytes.len()));
+        let inside = rows.iter().fold(true, |inside, &row| inside & (start + (row as usize + 1) * stride <= self.bytes.len()));
         if inside && stride <= BLOCK_BYTES && verified.is_none_or(known) {
             return Ok(());
         }
-        rows.iter().try_for_each(|&row| self.admit(row as usize * stride, (row as usize + 1) * stride))
+        rows.iter().try_for_each(|&row| self.admit(start + row as usize * stride, start + (row as usize + 1) * stride))
     }
 }
 

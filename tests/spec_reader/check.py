@@ -168,9 +168,11 @@ def check_forgeries(t, directory, args):
 def check_graphs(t, directory, args):
     """Forged vector graphs: the reader and `triune fsck` find the same."""
     target, problems, number = os.path.join(directory, "graphs"), [], 0
-    for name, change, sound in graph_forgeries.cases():
+    cases = [(graph_forgeries.FIXTURE, *case) for case in graph_forgeries.cases()]
+    cases += [(graph_forgeries.WIDE_FIXTURE, *case) for case in graph_forgeries.wide_cases()]
+    for fixture, name, change, sound in cases:
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(graph_forgeries.FIXTURE, target, ignore=shutil.ignore_patterns("expected*"))
+        shutil.copytree(fixture, target, ignore=shutil.ignore_patterns("expected*"))
         change(target)
         found, status = full(target), t.run("fsck", target, "--level", "3", ok=False).returncode
         number += 1

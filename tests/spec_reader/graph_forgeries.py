@@ -1,6 +1,6 @@
 """Vector graphs and codes with checksums that fit, and something in them that the specification forbids or allows.
 
-`cases()` gives (name, change, sound): `change(path)` edits a copy of the fixture `vector-graph`.
+`cases()` gives (name, change, sound): `change(path)` edits a copy of the fixture `vector-graph`; those of `wide_cases()` one of `wide-codes`.
 """
 
 import os
@@ -12,7 +12,8 @@ from segment import ENTRY, FOOTER, Segment
 from vector_graph import HEADER, NO_LINK
 from wire import BLOCK_BYTES, align, crc32
 
-FIXTURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures", "v1.0", "vector-graph")
+FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures", "v1.0")
+FIXTURE, WIDE_FIXTURE = os.path.join(FIXTURES, "vector-graph"), os.path.join(FIXTURES, "wide-codes")
 
 
 def forged(collection, section, edit):
@@ -147,3 +148,17 @@ def cases():
     yield "rows exchanged", codes(rows_exchanged), False
     yield "another unit", codes(lambda part: struct.pack_into("<d", part, len(part) - 28, 1.25)), False
     yield "another centre", codes(lambda part: struct.pack_into("<f", part, len(part) - 4, 0.5)), False
+
+
+def wide_cases():
+    """48 rows of 64 codes, and scales and biases after them."""
+    def none(edit):
+        return forged("none", "VectorCodes", edit)
+    meta = 47 * 64
+    yield "wide: as it is", none(lambda part: None), True
+    yield "wide: code 0", none(number(63, 0, "B")), False
+    yield "wide: scale 0", none(number(meta, 0)), False
+    yield "wide: no bias", none(number(meta + 4, float("nan"), "f")), False
+    yield "wide: another scale", none(number(meta + 8, 3.0, "f")), False
+    yield "wide: another bias", none(number(meta + 12, 3.0, "f")), False
+    yield "wide: padding before a scale", forged("room", "VectorCodes", number(100, 1, "B")), False

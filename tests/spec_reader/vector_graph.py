@@ -117,9 +117,13 @@ class VectorGraph:
         """Section 12.6: every row stands for the image of its vector."""
         s, dimension = self.codes, self.vectors.section.aux
         d = dimension + (self.metric == "dot")
-        stride = align(align(d, 32) + 8, 64)
-        s.need(s.items == self.count and s.aux == stride and s.length == self.count * stride + 8 + 4 * d, "items, aux and length")
-        end, data = self.count * stride, s.whole()
+        stride, earlier = align(d, 64), align(align(d, 32) + 8, 64)
+        inside = d + 8 <= stride
+        end = self.count * (stride if inside else stride + 8)
+        if (s.aux, s.length) != (stride, end + 8 + 4 * d):
+            stride, inside, end = earlier, True, self.count * earlier
+        s.need(s.items == self.count and s.aux == stride and s.length == end + 8 + 4 * d, "items, aux and length")
+        data = s.whole()
         unit, *centre = struct.unpack_from(f"<d{d}f", data, end)
         s.need(math.isfinite(unit) and unit > 0 and all(map(math.isfinite, centre)), "unit and centre", end)
         components = self.vectors.all()
@@ -129,25 +133,27 @@ class VectorGraph:
         for node, position in enumerate(self.positions):
             y = images.of(components[position])
             sums = [a + b for a, b in zip(sums, y)]
-            self.check_row(node, data[node * stride:(node + 1) * stride], node * stride, y, centre)
+            at = node * stride
+            meta = at + stride - 8 if inside else self.count * stride + node * 8
+            self.check_row(node, data[at:at + stride - (8 if inside else 0)], at, meta, struct.unpack_from("<2f", data, meta), y, centre)
         means = [total / self.count for total in sums]
         s.need(all(abs(a - b) <= ROUNDING for a, b in zip(means, centre)), "the centre is not the mean of the images", end + 8)
-        s.claim(0, end, "rows")
+        s.claim(0, self.count * stride, "rows")
+        s.claim(self.count * stride, end, "scales and biases")
         s.claim(end, end + 8, "unit")
         s.claim(end + 8, s.length, "centre")
 
-    def check_row(self, node, row, at, y, centre):
-        s, d = self.codes, len(y)
-        scale, bias = struct.unpack_from("<2f", row, len(row) - 8)
-        s.need(not any(row[d:-8]), f"padding of node {node}", at + d)
+    def check_row(self, node, row, at, meta, scale_and_bias, y, centre):
+        s, d, (scale, bias) = self.codes, len(y), scale_and_bias
+        s.need(not any(row[d:]), f"padding of node {node}", at + d)
         s.need(all(1 <= code <= 127 for code in row[:d]), f"codes of node {node}", at)
-        s.need(math.isfinite(scale) and scale > 0 and math.isfinite(bias), f"scale and bias of node {node}", at + len(row) - 8)
+        s.need(math.isfinite(scale) and scale > 0 and math.isfinite(bias), f"scale and bias of node {node}", meta)
         r = [a - b for a, b in zip(y, centre)]
         for code, residual, a, b in zip(row, r, y, centre):
             off = abs((code - 64) * scale - residual)
             s.need(off <= scale * (0.5 + 1e-4) + ROUNDING * (abs(a) + abs(b)), f"a code of node {node}", at)
         greatest = max(map(abs, r))
         expected = greatest / 63 if greatest else 1.0
-        s.need(abs(scale - expected) <= ROUNDING * expected + SMALLEST, f"scale of node {node}", at + len(row) - 8)
+        s.need(abs(scale - expected) <= ROUNDING * expected + SMALLEST, f"scale of node {node}", meta)
         terms = [x * x for x in r] if self.metric == "l2" else [-b * x for x, b in zip(r, centre)]
-        s.need(abs(bias - sum(terms)) <= ROUNDING * (sum(map(abs, terms)) + SMALLEST), f"bias of node {node}", at + len(row) - 4)
+        s.need(abs(bias - sum(terms)) <= ROUNDING * (sum(map(abs, terms)) + SMALLEST), f"bias of node {node}", meta + 4)

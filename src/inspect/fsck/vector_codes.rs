@@ -4,8 +4,9 @@
 use super::check::Progress;
 use super::vector_graph::{NODES_PER_STEP, PIECE_BYTES, Stored};
 use crate::error::Result;
+use crate::format::error::FormatError;
 use crate::format::segment::SectionKind;
-use crate::format::vector_codes::{CodesShape, check_codes, decode_tail, row_meta};
+use crate::format::vector_codes::{CodesShape, META_BYTES, MetaPlace, check_codes, check_meta, decode_tail, row_meta};
 use crate::options::Metric;
 use crate::segment::{Section, SegmentReader};
 use crate::vector::VectorsReader;
@@ -28,21 +29,33 @@ pub(super) fn open(reader: &SegmentReader, vectors: &VectorsReader, metric: Metr
     let of = vectors.shape();
     let shape = CodesShape::decode(of, metric, section.items(), section.aux(), section.len());
     let shape = shape.map_err(|e| section.corrupt(e.offset, e.what))?;
-    let rows_at_once = (PIECE_BYTES / shape.stride as u64) as u32;
-    for first in (0..shape.count).step_by(rows_at_once as usize) {
-        let [from, to] = [first, shape.count.min(first.saturating_add(rows_at_once))].map(|node| u64::from(node) * shape.stride as u64);
-        for (node, row) in (first..).zip(section.read(from..to)?.chunks_exact(shape.stride)) {
-            let wrong = |e: crate::format::error::FormatError| {
-                section.corrupt(u64::from(node) * shape.stride as u64 + e.offset, format!("node {node}: {}", e.what))
-            };
-            check_codes(row, shape.dimension as usize).map_err(wrong)?;
-        }
+    for first in (0..shape.count).step_by((PIECE_BYTES / shape.stride as u64) as usize) {
+        check_piece(&section, &shape, first, shape.count.min(first.saturating_add((PIECE_BYTES / shape.stride as u64) as u32)))?;
         progress.add(0)?;
     }
-    let tail = section.read(shape.rows_bytes()..section.len())?;
-    let (unit, centre) = decode_tail(&tail, shape).map_err(|e| section.corrupt(shape.rows_bytes() + e.offset, e.what))?;
+    let tail = section.read(shape.unit_offset()..section.len())?;
+    let (unit, centre) = decode_tail(&tail, shape).map_err(|e| section.corrupt(shape.unit_offset() + e.offset, e.what))?;
     drop(tail);
     Ok(Some(Codes { shape, section, unit, centre }))
+}
+
+/// The rows from `first` to before `end`, and the numbers that belong to them.
+fn check_piece(section: &Section, shape: &CodesShape, first: u32, end: u32) -> Result<()> {
+    let wrong = |node: u32, at: u64| move |e: FormatError| section.corrupt(at + e.offset, format!("node {node}: {}", e.what));
+    let [from, to] = [first, end].map(|node| u64::from(node) * shape.stride as u64);
+    for (node, row) in (first..end).zip(section.read(from..to)?.chunks_exact(shape.stride)) {
+        check_codes(&row[..shape.codes_bytes()], shape.dimension as usize).map_err(wrong(node, u64::from(node) * shape.stride as u64))?;
+        if shape.meta == MetaPlace::Inside {
+            check_meta(row).map_err(wrong(node, shape.meta_offset(node)))?;
+        }
+    }
+    if shape.meta == MetaPlace::After {
+        let metas = section.read(shape.meta_offset(first)..shape.meta_offset(end))?;
+        for (node, meta) in (first..end).zip(metas.chunks_exact(META_BYTES)) {
+            check_meta(meta).map_err(wrong(node, shape.meta_offset(node)))?;
+        }
+    }
+    Ok(())
 }
 
 impl Codes {
@@ -52,7 +65,7 @@ impl Codes {
         let images = Images::of(metric, vectors.dimension(), &Stored(vectors))?;
         if (self.unit - images.unit()).abs() > ROUNDING * images.unit() {
             let what = format!("the unit is {}, that of the vectors {}", self.unit, images.unit());
-            return Err(self.section.corrupt(self.shape.rows_bytes(), what));
+            return Err(self.section.corrupt(self.shape.unit_offset(), what));
         }
         let (mut sums, mut image, mut position) = (vec![0f64; self.centre.len()], Vec::new(), 0usize);
         vectors.for_each(|row, vector| {
@@ -75,7 +88,8 @@ impl Codes {
     fn check_row(&self, node: u32, row: u32, metric: Metric, image: &[f32]) -> Result<()> {
         let at = u64::from(node) * self.shape.stride as u64;
         let bytes = self.section.read(at..at + self.shape.stride as u64)?;
-        let (scale, bias) = row_meta(&bytes);
+        let end = self.shape.meta_offset(node);
+        let (scale, bias) = row_meta(&self.section.read(end..end + META_BYTES as u64)?);
         let (scale, bias) = (f64::from(scale), f64::from(bias));
         let differs = |at: u64, what: String| Err(self.section.corrupt(at, format!("node {node}, the vector of row {row}: {what}")));
         let (mut greatest, mut expected, mut terms) = (0f64, 0f64, 0f64);
@@ -90,7 +104,6 @@ impl Codes {
             let term = if metric == Metric::L2 { residual * residual } else { -centre * residual };
             (expected, terms) = (expected + term, terms + term.abs());
         }
-        let end = at + self.shape.stride as u64 - 8;
         // Where all components are those of the centre there is nothing to scale.
         let expected_scale = if greatest > 0.0 { greatest / 63.0 } else { 1.0 };
         if (scale - expected_scale).abs() > ROUNDING * expected_scale + f64::from(f32::MIN_POSITIVE) {

@@ -42,6 +42,9 @@ struct Searcher {
     scratch: Scratch,
     image: Vec<f32>,
     query: CodeQuery,
+    /// What a walk or a scan found, nearest first.
+    found: Vec<(f32, u32)>,
+    /// Those of it that are scored by the vectors themselves: nodes, then their positions.
     candidates: Vec<u32>,
     /// The nodes that a filter admits, by bits.
     marked: Marked,
@@ -101,6 +104,7 @@ impl Searcher {
                 } else {
                     self.walk(&space, &query, &walked, vectors, admitted, plan)?
                 };
+                self.choose(&space, &query, k);
                 self.query = query;
                 whole
             }
@@ -110,6 +114,7 @@ impl Searcher {
                 let space = VectorsOfNodes { walked: &walked, vectors };
                 let query = std::mem::take(&mut self.image);
                 let whole = self.walk(&space, &query, &walked, vectors, admitted, plan)?;
+                self.choose(&space, &query, k);
                 self.image = query;
                 whole
             }
@@ -119,7 +124,6 @@ impl Searcher {
         if !whole || self.candidates.len() < k {
             return Ok(Found::Scan);
         }
-        self.candidates.truncate(scored(k));
         // They lie anywhere: all are asked for before the first is read.
         self.candidates.iter().for_each(|&candidate| graph.fetch_position(candidate));
         for candidate in &mut self.candidates {
@@ -138,17 +142,25 @@ impl Searcher {
         Ok(if plan == Plan::ScanCodes { Found::NearestByCodes } else { Found::Nearest })
     }
 
-    /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `candidates`.
-    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, most: usize) -> Result<bool> {
+    /// Of what was found, makes candidates of those that may be among the `k` nearest.
+    fn choose<S: Space>(&mut self, space: &S, query: &S::Query, k: usize) {
+        self.found.truncate(scored(k));
+        let contenders = space.contenders(query, &self.found, k);
         self.candidates.clear();
+        self.candidates.extend(self.found[..contenders].iter().map(|(_, node)| *node));
+    }
+
+    /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `found`.
+    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, most: usize) -> Result<bool> {
+        self.found.clear();
         let Admitted::Only(rows) = admitted else { return Ok(false) };
         self.marked.mark(space.walked.graph, vectors, rows)?;
         self.scratch.scan(space, query, self.marked.nodes(), most);
-        self.candidates.extend(self.scratch.answers().map(|(_, node)| node));
+        self.found.extend(self.scratch.answers());
         Ok(true)
     }
 
-    /// Walks, and leaves the nodes that may be answers in `candidates`, nearest first. False when the walk was given up.
+    /// Walks, and leaves the nodes that may be answers in `found`, nearest first. False when the walk was given up.
     fn walk<S: Space>(
         &mut self,
         space: &S,
@@ -158,7 +170,7 @@ impl Searcher {
         admitted: Admitted<'_>,
         plan: Plan,
     ) -> Result<bool> {
-        self.candidates.clear();
+        self.found.clear();
         if let (Admitted::Only(rows), Plan::Restricted(Restricted { through: Through::TwoHops, .. })) = (admitted, plan) {
             self.marked.mark(walked.graph, vectors, rows)?;
         }
@@ -175,16 +187,16 @@ impl Searcher {
         let restricted = match plan {
             Plan::Scan | Plan::ScanCodes => return Ok(false),
             Plan::Walk { ef } => {
-                self.candidates.extend(self.scratch.search(space, query, walked, ef).map(|(_, node)| node));
+                self.found.extend(self.scratch.search(space, query, walked, ef));
                 return Ok(true);
             }
             Plan::Sifted { ef, enough, otherwise } => {
-                self.candidates.extend(self.scratch.search(space, query, walked, ef).map(|(_, node)| node));
-                self.candidates.retain(|&node| admits(node));
-                if self.candidates.len() >= enough {
+                self.found.extend(self.scratch.search(space, query, walked, ef));
+                self.found.retain(|&(_, node)| admits(node));
+                if self.found.len() >= enough {
                     return Ok(true);
                 }
-                self.candidates.clear();
+                self.found.clear();
                 otherwise
             }
             Plan::Restricted(plan) => plan,
@@ -196,7 +208,7 @@ impl Searcher {
                 self.scratch.walk_restricted(space, query, walked, restricted, &mut |node| marked.has(node))
             }
         };
-        self.candidates.extend(self.scratch.answers().map(|(_, node)| node));
+        self.found.extend(self.scratch.answers());
         Ok(whole)
     }
 }

@@ -3,6 +3,7 @@
 use super::stored::{StoredCodes, StoredGraph, Walked};
 use crate::error::Result;
 use crate::options::Metric;
+use crate::vector::hnsw::codes::doubt;
 use crate::vector::hnsw::space::Space;
 use crate::vector::kernel::walk::{self, CodeQuery, CodeRows};
 use crate::vector::kernel;
@@ -13,12 +14,12 @@ pub(super) struct CodesOfNodes<'a> {
     pub(super) walked: &'a Walked<'a>,
     pub(super) codes: &'a StoredCodes,
     /// The codes, as they lie.
-    pub(super) rows: &'a [u8],
+    rows: CodeRows<'a>,
 }
 
 impl<'a> CodesOfNodes<'a> {
     pub(super) fn new(walked: &'a Walked<'a>, codes: &'a StoredCodes) -> CodesOfNodes<'a> {
-        CodesOfNodes { walked, codes, rows: &codes.rows.bytes()[..codes.shape.rows_bytes() as usize] }
+        CodesOfNodes { walked, codes, rows: CodeRows::new(codes.bytes.bytes(), &codes.shape) }
     }
 }
 
@@ -30,26 +31,27 @@ impl Space for CodesOfNodes<'_> {
     }
 
     fn query_of(&self, node: u32, query: &mut CodeQuery) {
-        let stride = self.codes.shape.stride;
-        let from = node as usize * stride;
-        match self.codes.rows.admit(from, from + stride) {
-            Ok(()) => self.codes.coder.query_of_row(&self.codes.rows.bytes()[from..from + stride], query),
+        match self.codes.admit(&[node]) {
+            Ok(()) => self.codes.coder.query_of_row(self.rows.row(node), self.rows.meta(node), query),
             Err(e) => self.walked.fail(e),
         }
     }
 
     #[inline]
     fn distances(&self, query: &CodeQuery, nodes: &[u32], out: &mut [f32]) {
-        let stride = self.codes.shape.stride;
-        if let Err(e) = self.codes.rows.admit_rows(nodes, stride) {
+        if let Err(e) = self.codes.admit(nodes) {
             self.walked.fail(e);
             return out.fill(f32::INFINITY);
         }
-        walk::code_distances(query, CodeRows { bytes: self.rows, stride }, nodes, out);
+        walk::code_distances(query, self.rows, nodes, out);
         // Damage behind sound checksums may be anything; an order of distances needs numbers.
         for distance in out.iter_mut() {
             *distance = if distance.is_nan() { f32::INFINITY } else { *distance };
         }
+    }
+
+    fn doubt(&self, query: &CodeQuery, node: u32) -> f32 {
+        doubt(query, self.rows.meta(node))
     }
 }
 

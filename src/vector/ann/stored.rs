@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::format::error::FormatError;
 use crate::format::segment::SectionKind;
-use crate::format::vector_codes::{CodesShape, decode_tail};
+use crate::format::vector_codes::{CodesShape, META_BYTES, MetaPlace, decode_tail};
 use crate::format::vector_graph::{GraphShape, NO_LINK, VectorGraphHeader, view_numbers};
 use crate::format::vectors::VectorsShape;
 use crate::io::{Bytes, Usage};
@@ -34,8 +34,20 @@ pub struct StoredGraph {
 #[derive(Debug)]
 pub(super) struct StoredCodes {
     pub(super) shape: CodesShape,
-    pub(super) rows: Region,
+    pub(super) bytes: Region,
     pub(super) coder: Coder,
+}
+
+impl StoredCodes {
+    /// Checks the rows of these nodes, and what belongs to them.
+    #[inline]
+    pub(super) fn admit(&self, nodes: &[u32]) -> Result<()> {
+        self.bytes.admit_rows(nodes, 0, self.shape.stride)?;
+        match self.shape.meta {
+            MetaPlace::Inside => Ok(()),
+            MetaPlace::After => self.bytes.admit_rows(nodes, self.shape.rows_bytes() as usize, META_BYTES),
+        }
+    }
 }
 
 /// Bytes that a graph occupies, by what they are.
@@ -90,7 +102,7 @@ impl StoredGraph {
 
     /// Bytes of links and codes.
     pub fn bytes(&self) -> GraphBytes {
-        let regions = [Some(&self.links), self.codes.as_ref().map(|c| &c.rows)].map(|r| r.map_or((0, false), |r| (r.bytes().len() as u64, r.is_pinned())));
+        let regions = [Some(&self.links), self.codes.as_ref().map(|c| &c.bytes)].map(|r| r.map_or((0, false), |r| (r.bytes().len() as u64, r.is_pinned())));
         let pinned = regions.iter().filter(|(_, pinned)| *pinned).map(|(bytes, _)| bytes).sum();
         GraphBytes { links: regions[0].0, codes: regions[1].0, pinned }
     }
@@ -169,15 +181,15 @@ impl StoredGraph {
 fn open_codes(section: Section, vectors: VectorsShape, metric: Metric, pinned: bool) -> Result<(StoredCodes, f64)> {
     let at = |e: FormatError| located(&section, e);
     let shape = CodesShape::decode(vectors, metric, section.items(), section.aux(), section.len()).map_err(at)?;
-    let tail = section.read(shape.rows_bytes()..section.len())?;
-    let (unit, centre) = decode_tail(&tail, shape).map_err(|e| section.corrupt(shape.rows_bytes() + e.offset, e.what))?;
+    let tail = section.read(shape.unit_offset()..section.len())?;
+    let (unit, centre) = decode_tail(&tail, shape).map_err(|e| section.corrupt(shape.unit_offset() + e.offset, e.what))?;
     drop(tail);
-    let mut rows = Region::open(section)?;
-    if pinned && !rows.is_pinned() {
-        rows = rows.pinned()?;
+    let mut bytes = Region::open(section)?;
+    if pinned && !bytes.is_pinned() {
+        bytes = bytes.pinned()?;
     }
-    rows.advise(Usage::Random);
-    Ok((StoredCodes { shape, rows, coder: Coder::new(metric, centre) }, unit))
+    bytes.advise(Usage::Random);
+    Ok((StoredCodes { shape, bytes, coder: Coder::new(metric, centre) }, unit))
 }
 
 fn located(section: &Section, e: FormatError) -> Error {

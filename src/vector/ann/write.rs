@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::segment::SectionKind;
-use crate::format::vector_codes::{CodesShape, encode_tail};
+use crate::format::vector_codes::{META_BYTES, MetaPlace, encode_tail, set_row_meta};
 use crate::format::vector_graph::{GraphShape, Measured, encode_numbers};
 use crate::options::{Hnsw, Metric, Quantisation};
 use crate::segment::SegmentWriter;
@@ -114,10 +114,18 @@ fn write_numbers(out: &mut SegmentWriter, numbers: &[u32]) -> Result<()> {
     numbers.chunks(64 << 10).try_for_each(|some| out.write(&encode_numbers(some)))
 }
 
-fn write_codes(out: &mut SegmentWriter, sealed: &Sealed, space: &CodeSpace<'_>, unit: f64) -> Result<()> {
-    let shape = CodesShape::new(sealed.points.len() as u32, space.coder().centre().len() as u32);
+fn write_codes(out: &mut SegmentWriter, sealed: &Sealed, space: &CodeSpace, unit: f64) -> Result<()> {
+    let (shape, rows) = (space.shape(), space.rows());
     out.begin(SectionKind::VectorCodes)?;
-    sealed.points.iter().try_for_each(|&point| out.write(space.row(point)))?;
+    sealed.points.iter().try_for_each(|&point| out.write(rows.row(point)))?;
+    if shape.meta == MetaPlace::After {
+        sealed.points.iter().try_for_each(|&point| {
+            let (mut meta, (scale, bias)) = ([0; META_BYTES], rows.meta(point));
+            set_row_meta(&mut meta, scale, bias);
+            out.write(&meta)
+        })?;
+    }
     out.write(&encode_tail(unit, space.coder().centre()))?;
+    debug_assert_eq!(out.position(), shape.length(), "the shape says where everything is");
     out.end(u64::from(shape.count), shape.stride as u64)
 }

@@ -12,11 +12,19 @@
 
 use super::images::{Images, Vectors};
 use super::space::Space;
-use crate::error::Result;
-use crate::format::vector_codes::CodesShape;
+use crate::error::{Error, Result};
+use crate::format::vector_codes::{CodesShape, META_BYTES, set_row_meta};
+use crate::io::mmap::Pages;
 use crate::options::Metric;
 use crate::vector::kernel::walk::{self, CodeQuery, CodeRows};
-use std::borrow::Cow;
+
+/// Of what is off by anything up to half of 1, evenly; and a quarter more, for a query is rounded too, to about half as much.
+const ROUNDING_VARIANCE: f32 = 1.25 / 12.0;
+/// Standard deviations of a distance: two differ by more than what one of them may be off.
+const DOUBTED: f32 = 5.0;
+
+/// Differences that are compared at once.
+const LANES: usize = 16;
 
 /// Makes codes of images.
 #[derive(Debug, Clone)]
@@ -49,8 +57,8 @@ impl Coder {
         &self.centre
     }
 
-    /// Writes the row of an image: its codes, its scale and its bias.
-    pub fn encode(&self, image: &[f32], row: &mut [u8]) {
+    /// Writes the codes of an image to the beginning of a row, and returns its scale and its bias.
+    pub fn encode(&self, image: &[f32], row: &mut [u8]) -> (f32, f32) {
         let residual = || image.iter().zip(&self.centre).map(|(y, m)| y - m);
         let greatest = residual().fold(0f32, |most, r| most.max(r.abs()));
         // Where all components are nearly those of the centre, a 63rd of the rest may be no number to divide by.
@@ -60,29 +68,33 @@ impl Coder {
             Metric::L2 => residual().map(|r| f64::from(r) * f64::from(r)).sum(),
             Metric::Cosine | Metric::Dot => residual().zip(&self.centre).map(|(r, m)| -f64::from(r) * f64::from(*m)).sum(),
         };
-        walk::set_meta(row, scale, bias as f32);
+        (scale, bias as f32)
     }
 
     /// Prepares the image of a query.
     pub fn query(&self, image: &[f32], query: &mut CodeQuery) {
         let residual = || image.iter().zip(&self.centre).map(|(y, m)| y - m);
-        let greatest = residual().fold(0f32, |most, r| most.max(r.abs()));
+        let greatest = greatest(image, &self.centre);
         let scale = if greatest > 0.0 { greatest / 127.0 } else { 1.0 };
         query.bytes.clear();
-        query.bytes.extend(residual().map(|r| (r / scale).round() as i8));
-        let sum: i32 = query.bytes.iter().map(|b| i32::from(*b)).sum();
-        query.bytes.resize(self.centre.len().next_multiple_of(walk::BLOCK), 0);
-        (query.factor, query.offset, query.base) = (self.factor() * scale, 64 * sum, 0.0);
+        // Halves go away from zero: what rounds is not called once a component.
+        query.bytes.extend(residual().map(|r| (r / scale + 0.5f32.copysign(r)) as i8));
+        self.complete(query, scale, 0.0);
     }
 
-    /// Prepares a row to be compared with others.
-    pub fn query_of_row(&self, row: &[u8], query: &mut CodeQuery) {
-        let (scale, bias) = walk::meta(row);
+    /// Prepares a row with its scale and its bias to be compared with others.
+    pub fn query_of_row(&self, row: &[u8], (scale, bias): (f32, f32), query: &mut CodeQuery) {
         query.bytes.clear();
         query.bytes.extend(row[..self.centre.len()].iter().map(|&c| (i32::from(c) - 64) as i8));
-        let sum: i32 = query.bytes.iter().map(|b| i32::from(*b)).sum();
+        self.complete(query, scale, bias);
+    }
+
+    /// Computes what does not depend on the row that the bytes of a query are compared with.
+    fn complete(&self, query: &mut CodeQuery, scale: f32, base: f32) {
+        let (sum, squares) = query.bytes.iter().fold((0i32, 0i32), |(sum, squares), &b| (sum + i32::from(b), squares + i32::from(b) * i32::from(b)));
         query.bytes.resize(self.centre.len().next_multiple_of(walk::BLOCK), 0);
-        (query.factor, query.offset, query.base) = (self.factor() * scale, 64 * sum, bias);
+        (query.factor, query.offset, query.base) = (self.factor() * scale, 64 * sum, base);
+        query.spread = query.factor.abs() * ((squares as f32) * ROUNDING_VARIANCE).sqrt();
     }
 
     fn factor(&self) -> f32 {
@@ -92,31 +104,34 @@ impl Coder {
 
 /// Rows of codes, and how they are compared.
 #[derive(Debug)]
-pub struct CodeSpace<'a> {
+pub struct CodeSpace {
     coder: Coder,
-    rows: Cow<'a, [u8]>,
-    stride: usize,
+    /// Rows and what belongs to them, as in a section.
+    bytes: Pages,
+    shape: CodesShape,
 }
 
-impl CodeSpace<'_> {
+impl CodeSpace {
     /// The codes of the images of these vectors, in their order. O(vectors x dimension).
-    pub fn of_vectors(images: &Images, count: u32, vectors: &dyn Vectors) -> Result<CodeSpace<'static>> {
+    pub fn of_vectors(images: &Images, count: u32, vectors: &dyn Vectors) -> Result<CodeSpace> {
         let coder = Coder::of(images, vectors)?;
         let shape = CodesShape::new(count, images.dimension() as u32);
-        let mut rows = vec![0; shape.rows_bytes() as usize];
-        let (mut free, mut image) = (rows.chunks_exact_mut(shape.stride), Vec::new());
+        let length = shape.unit_offset() as usize;
+        let mut bytes = Pages::new(length).map_err(|e| Error::io(format!("taking {length} bytes of memory for the codes of {count} vectors"), e))?;
+        let (mut points, mut image) = (0..count, Vec::new());
         vectors.for_each(&mut |x| {
             images.image(x, &mut image);
-            if let Some(row) = free.next() {
-                coder.encode(&image, row);
+            if let Some(point) = points.next() {
+                let (scale, bias) = coder.encode(&image, &mut bytes[point as usize * shape.stride..][..shape.codes_bytes()]);
+                set_row_meta(&mut bytes[shape.meta_offset(point) as usize..][..META_BYTES], scale, bias);
             }
             Ok(())
         })?;
-        Ok(CodeSpace { coder, rows: Cow::Owned(rows), stride: shape.stride })
+        Ok(CodeSpace { coder, bytes, shape })
     }
 
     /// The codes of vectors of length 1 that lie one after another, compared by inner product. O(rows x dimension).
-    pub fn of(rows: &[f32], dimension: usize) -> CodeSpace<'static> {
+    pub fn of(rows: &[f32], dimension: usize) -> CodeSpace {
         struct Plain<'a>(&'a [f32], usize);
         impl Vectors for Plain<'_> {
             fn for_each(&self, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
@@ -126,12 +141,12 @@ impl CodeSpace<'_> {
         assert!(dimension > 0 && rows.len().is_multiple_of(dimension), "whole vectors");
         let images = Images::with_unit(Metric::Cosine, dimension as u32, 1.0);
         let count = (rows.len() / dimension) as u32;
-        CodeSpace::of_vectors(&images, count, &Plain(rows, dimension)).expect("nothing is read that can fail")
+        CodeSpace::of_vectors(&images, count, &Plain(rows, dimension)).expect("nothing is read that can fail, and there is memory")
     }
 
-    /// Bytes of a row.
-    pub fn stride(&self) -> usize {
-        self.stride
+    /// Where what stands in a section of these codes.
+    pub fn shape(&self) -> &CodesShape {
+        &self.shape
     }
 
     /// How images become rows.
@@ -139,9 +154,10 @@ impl CodeSpace<'_> {
         &self.coder
     }
 
-    /// The row of a point.
-    pub fn row(&self, point: u32) -> &[u8] {
-        &self.rows[point as usize * self.stride..][..self.stride]
+    /// The rows.
+    #[inline]
+    pub fn rows(&self) -> CodeRows<'_> {
+        CodeRows::new(&self.bytes, &self.shape)
     }
 
     /// Prepares the image of a query.
@@ -150,23 +166,44 @@ impl CodeSpace<'_> {
     }
 }
 
-impl Space for CodeSpace<'_> {
+impl Space for CodeSpace {
     type Query = CodeQuery;
 
     fn points(&self) -> usize {
-        self.rows.len() / self.stride
+        self.shape.count as usize
     }
 
     fn query_of(&self, point: u32, query: &mut CodeQuery) {
-        self.coder.query_of_row(self.row(point), query);
+        self.coder.query_of_row(self.rows().row(point), self.rows().meta(point), query);
     }
 
     #[inline]
     fn distances(&self, query: &CodeQuery, points: &[u32], out: &mut [f32]) {
-        walk::code_distances(query, CodeRows { bytes: &self.rows, stride: self.stride }, points, out);
+        walk::code_distances(query, self.rows(), points, out);
+    }
+
+    fn doubt(&self, query: &CodeQuery, point: u32) -> f32 {
+        doubt(query, self.rows().meta(point))
     }
 
     fn are_copies(&self, a: u32, b: u32) -> bool {
-        self.row(a) == self.row(b)
+        self.rows().row(a) == self.rows().row(b) && self.rows().meta(a) == self.rows().meta(b)
     }
+}
+
+/// By how much distances by codes may differ and be in the wrong order, one of them that of a row with this scale.
+pub fn doubt(query: &CodeQuery, (scale, _): (f32, f32)) -> f32 {
+    DOUBTED * query.spread * scale
+}
+
+/// The greatest absolute difference of two components, many compared at once.
+fn greatest(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0f32; LANES];
+    for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            let difference = (a - b).abs();
+            *lane = if difference > *lane { difference } else { *lane };
+        }
+    }
+    lanes.into_iter().fold(0.0, f32::max)
 }

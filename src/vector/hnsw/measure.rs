@@ -27,7 +27,7 @@ pub trait Imaged: Space {
     fn query_of_image(&self, image: &[f32], query: &mut Self::Query);
 }
 
-impl Imaged for CodeSpace<'_> {
+impl Imaged for CodeSpace {
     fn query_of_image(&self, image: &[f32], query: &mut Self::Query) {
         self.query(image, query);
     }

@@ -20,13 +20,16 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 type Make = fn() -> Files;
 
 /// Every fixture by its name.
-pub const FIXTURES: [(&str, Make); 6] = [
+pub const FIXTURES: [(&str, Make); 8] = [
     ("empty", empty),
     ("one-document", one_document),
     ("everything", everything),
     ("torn-tail", torn_tail),
     ("killed", killed),
     ("vector-graph", vector_graph),
+    ("wide-codes", wide_codes),
+    // As it was written before 2026-12-03, when every row of codes held its scale and its bias.
+    ("wide-codes-earlier", wide_codes),
 ];
 
 fn options() -> Options {
@@ -234,6 +237,27 @@ fn vector_graph() -> Files {
     db.compact().unwrap();
     db.delete("dot", vec!["point-03".into(), "point-41".into()]).unwrap();
     db.put("cosine", (60..64).map(point).collect()).unwrap();
+    db.close().unwrap();
+    files(&disk)
+}
+
+/// Rows of codes with room for their scale and bias, and without.
+fn wide_codes() -> Files {
+    let disk = SimDirectory::new();
+    let thresholds = Thresholds { graph_vectors: 40, ..Thresholds::default() };
+    let options = Options { background: false, thresholds, ..Options::default() };
+    let db = Database::create_with(Arc::new(disk.clone()), options).unwrap();
+    for (name, metric, dimension) in [("room", Metric::Cosine, 100), ("none", Metric::L2, 64)] {
+        let hnsw = Hnsw { m: 3, ef_construction: 24, quantisation: Quantisation::Sq7 };
+        db.create_collection(name, Schema { metric, hnsw, ..Schema::default() }).unwrap();
+        let point = |i: usize| {
+            let vector: Vec<f32> = (0..dimension).map(|j| ((i * (j + 3) * 7919 + j * 104_729) % 1009) as f32 / 100.0 - 5.0).collect();
+            Document::new(format!("point-{i:02}")).vector(vector)
+        };
+        db.put(name, (0..48).map(point).collect()).unwrap();
+    }
+    db.compact().unwrap();
+    db.delete("none", vec!["point-03".into()]).unwrap();
     db.close().unwrap();
     files(&disk)
 }

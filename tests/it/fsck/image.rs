@@ -124,6 +124,19 @@ impl Image {
         Image { disk: with_graphs() }
     }
 
+    /// A database that some version wrote, and the BALLAST that fixtures lack.
+    pub fn of_fixture(name: &str) -> Image {
+        let disk = SimDirectory::new();
+        disk.write_file("BALLAST", vec![0xb5; 1 << 20]);
+        for file in std::fs::read_dir(crate::source::root().join("tests/fixtures/v1.0").join(name)).unwrap().map(Result::unwrap) {
+            let file_name = file.file_name().into_string().unwrap();
+            if !file_name.starts_with("expected") {
+                disk.write_file(&file_name, std::fs::read(file.path()).unwrap());
+            }
+        }
+        Image { disk }
+    }
+
     pub fn head(&self) -> HeadState {
         slots(&self.disk).into_iter().flatten().max_by_key(|state| state.generation).unwrap()
     }

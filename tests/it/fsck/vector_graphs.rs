@@ -4,7 +4,7 @@ use super::image::{GRAPHS, Image};
 use super::structures::finds;
 use super::{Code, check, codes};
 use triune::format::segment::{SectionEntry, SectionKind};
-use triune::format::vector_codes::{CodesShape, row_meta, set_row_meta};
+use triune::format::vector_codes::{CodesShape, MetaPlace, row_meta, set_row_meta};
 use triune::format::vector_graph::{GraphShape, NO_LINK, VectorGraphHeader};
 use triune::inspect::Severity;
 use triune::io::SimDirectory;
@@ -228,6 +228,37 @@ fn codes_of_other_vectors_are_found() {
             bytes[at..at + 8].copy_from_slice(&1.5f64.to_le_bytes());
         });
     }
+}
+
+/// In the last bytes of a row or after all rows, as writers of now and of before lay them out.
+#[test]
+fn codes_scales_and_biases_are_checked_wherever_they_stand() {
+    let mut places = Vec::new();
+    for (image, segment) in ["wide-codes", "wide-codes-earlier"].map(Image::of_fixture).iter().flat_map(|image| [(image, 0), (image, 1)]) {
+        let e = entry(image, segment, CODES).unwrap();
+        let shape = CodesShape::of_table(e.items.get(), e.aux.get(), e.length.get()).unwrap();
+        places.push((shape.dimension, shape.stride, shape.meta));
+        let (row, meta) = (9 * shape.stride, shape.meta_offset(9) as usize);
+        let at = |from: usize, bytes: &[u8]| {
+            image.with_section(segment, CODES, |section| section[from..from + bytes.len()].copy_from_slice(bytes))
+        };
+        finds(&at(row + shape.dimension as usize - 1, &[0]), 2, Code::VectorGraph);
+        finds(&at(meta, &0f32.to_le_bytes()), 2, Code::VectorGraph);
+        finds(&at(meta + 4, &f32::NAN.to_le_bytes()), 2, Code::VectorGraph);
+        finds(&at(meta, &3f32.to_le_bytes()), 3, Code::VectorCodes);
+        finds(&at(meta + 4, &3f32.to_le_bytes()), 3, Code::VectorCodes);
+        finds(
+            &image.with_section(segment, CODES, |section| section.copy_within(row..row + shape.dimension as usize, row + shape.stride)),
+            3,
+            Code::VectorCodes,
+        );
+        if shape.codes_bytes() > shape.dimension as usize {
+            finds(&at(row + shape.codes_bytes() - 1, &[1]), 2, Code::VectorGraph);
+        }
+    }
+    places.sort_by_key(|place| (place.0, place.1));
+    let [inside, after] = [MetaPlace::Inside, MetaPlace::After];
+    assert_eq!(places, [(64, 64, after), (64, 128, inside), (100, 128, inside), (100, 192, inside)]);
 }
 
 #[test]

@@ -8,9 +8,10 @@ use triune::vector::hnsw::floats::FloatSpace;
 use triune::vector::hnsw::graph::{Links, NONE};
 use triune::vector::hnsw::sealed::Sealed;
 use triune::vector::hnsw::search::Scratch;
+use triune::vector::hnsw::space::Space;
 use triune::vector::kernel;
 
-/// Candidates of a walk over codes that are scored by their components.
+/// Candidates of a walk over codes that are scored by their components, at most.
 const RESCORED: usize = 20;
 
 /// Time on the wall and time of the processors since it was started.
@@ -51,6 +52,7 @@ pub(crate) struct Query<'a> {
     scratch: Scratch,
     codes: kernel::walk::CodeQuery,
     floats: Vec<f32>,
+    walked: Vec<(f32, u32)>,
     rescored: Vec<(f64, u32)>,
 }
 
@@ -60,8 +62,11 @@ impl Query<'_> {
         let Some(data) = self.data else { return };
         space.query(self.vector, &mut self.codes);
         self.rescored.clear();
-        let walked = self.scratch.search(space, &self.codes, links, ef).take(RESCORED);
-        self.rescored.extend(walked.map(|(_, point)| (-kernel::dot(self.vector, data.row(point)), point)));
+        self.walked.clear();
+        self.walked.extend(self.scratch.search(space, &self.codes, links, ef).take(RESCORED));
+        let walked = &self.walked[..space.contenders(&self.codes, &self.walked, K)];
+        walked.iter().for_each(|&(_, point)| kernel::walk::fetch(data.row(point)));
+        self.rescored.extend(walked.iter().map(|&(_, point)| (-kernel::dot(self.vector, data.row(point)), point)));
         self.rescored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         found.extend(self.rescored.iter().take(K).map(|(_, point)| *point));
     }

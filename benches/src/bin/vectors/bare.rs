@@ -9,18 +9,19 @@ use triune::vector::hnsw::images::Images;
 use triune::vector::hnsw::seal::seal;
 use triune::vector::hnsw::sealed::Sealed;
 use triune::vector::hnsw::search::Scratch;
+use triune::vector::hnsw::space::Space;
 use triune::vector::kernel::dot;
-use triune::vector::kernel::walk::CodeQuery;
+use triune::vector::kernel::walk::{CodeQuery, fetch};
 use triune_benches::Failure;
 use triune_benches::neighbours::{K, Neighbours};
 
-/// Candidates that are scored by the vectors themselves.
+/// Candidates that are scored by the vectors themselves, at most.
 const SCORED: usize = 2 * K;
 
 pub(crate) struct Bare<'a> {
     data: &'a Neighbours,
     sealed: Sealed,
-    space: CodeSpace<'static>,
+    space: CodeSpace,
     scratch: Scratch,
     query: CodeQuery,
     remark: String,
@@ -45,8 +46,10 @@ impl<'a> Bare<'a> {
         let mut image = Vec::new();
         images.query(query, &mut image);
         self.space.query(&image, &mut self.query);
-        let nodes = self.scratch.search(&self.space, &self.query, &self.sealed, ef).take(SCORED);
-        let points = nodes.map(|(_, node)| self.sealed.points[node as usize]);
+        let found: Vec<(f32, u32)> = self.scratch.search(&self.space, &self.query, &self.sealed, ef).take(SCORED).collect();
+        let nodes = &found[..self.space.contenders(&self.query, &found, K)];
+        let points = nodes.iter().map(|&(_, node)| self.sealed.points[node as usize]);
+        points.clone().for_each(|p| fetch(self.data.row(p as usize)));
         let mut scored: Vec<(f64, u32)> = points.map(|p| (dot(query, self.data.row(p as usize)), p)).collect();
         scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         scored.truncate(K);

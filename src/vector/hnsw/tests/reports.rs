@@ -209,7 +209,7 @@ impl Vectors for Rows {
 }
 
 /// A graph over the codes of rows, and the codes.
-fn built_of_codes(metric: Metric, rows: &Rows) -> (Graph, CodeSpace<'static>, Images) {
+fn built_of_codes(metric: Metric, rows: &Rows) -> (Graph, CodeSpace, Images) {
     let images = Images::of(metric, DIMENSION as u32, rows).unwrap();
     let codes = CodeSpace::of_vectors(&images, (rows.0.len() / DIMENSION) as u32, rows).unwrap();
     let options = BuildOptions { m: 8, ef_construction: 100, threads: 2 };

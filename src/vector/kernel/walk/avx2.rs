@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "vector instructions: called only after the processor was asked for them, loading only from checked rows")]
 
-use super::{BLOCK, CodeQuery, CodeRows, Kernels, fetch, fetch_some, meta};
+use super::{BLOCK, CodeQuery, CodeRows, Kernels, fetch_some};
 use std::arch::x86_64::{
     __m256, __m256i, _mm_add_epi32, _mm_add_ps, _mm_cvtsi128_si32, _mm_cvtss_f32, _mm_hadd_epi32, _mm_hadd_ps, _mm_storeu_si128,
     _mm256_add_epi32, _mm256_add_ps, _mm256_castps256_ps128, _mm256_castsi256_si128, _mm256_cmpgt_epi32, _mm256_extractf128_ps,
@@ -35,30 +35,22 @@ pub(super) fn detect() -> Option<Kernels> {
 /// Every point has a whole row in `rows`, and the query is a multiple of [`BLOCK`] and no longer than a row.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn codes(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut [f32]) {
-    let row = |point: u32| &rows.bytes[point as usize * rows.stride..][..rows.stride];
-    for &point in points.iter().take(AHEAD) {
-        fetch(row(point));
-    }
+    points.iter().take(AHEAD).for_each(|&point| rows.fetch(point));
     let mut ahead = points.iter().skip(AHEAD);
     let (fours, rest) = points.as_chunks::<ROWS>();
     let (out_fours, out_rest) = out.as_chunks_mut::<ROWS>();
-    let score = |sum: i32, row: &[u8]| {
-        let (scale, bias) = meta(row);
-        query.base + bias + scale * query.factor * (sum - query.offset) as f32
-    };
-    for (four, out) in fours.iter().zip(out_fours) {
-        for &point in ahead.by_ref().take(ROWS) {
-            fetch(row(point));
-        }
-        let rows = four.map(row);
+    for (&[a, b, c, d], out) in fours.iter().zip(out_fours) {
+        ahead.by_ref().take(ROWS).for_each(|&point| rows.fetch(point));
         // SAFETY: each row is at least as long as the query, which the caller promised.
-        let sums = unsafe { dots::<ROWS>(&query.bytes, rows) };
-        (0..ROWS).for_each(|i| out[i] = score(sums[i], rows[i]));
+        let sums = unsafe { dots(&query.bytes, [rows.row(a), rows.row(b), rows.row(c), rows.row(d)]) };
+        for ((out, point), sum) in out.iter_mut().zip([a, b, c, d]).zip(sums) {
+            *out = rows.distance(query, point, sum);
+        }
     }
     for (&point, out) in rest.iter().zip(out_rest) {
         // SAFETY: as above.
-        let [sum] = unsafe { dots::<1>(&query.bytes, [row(point)]) };
-        *out = score(sum, row(point));
+        let [sum] = unsafe { dots(&query.bytes, [rows.row(point)]) };
+        *out = rows.distance(query, point, sum);
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "vector instructions: called only after the processor was asked for them, loading only from checked rows")]
 
-use super::{BLOCK, CodeQuery, CodeRows, Kernels, fetch, meta};
+use super::{BLOCK, CodeQuery, CodeRows, Kernels, fetch};
 use std::arch::x86_64::{
     __m512, _mm_add_epi32, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_hadd_epi32,
     _mm256_loadu_si256, _mm512_add_ps, _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64, _mm512_fmadd_ps,
@@ -42,21 +42,19 @@ pub(super) fn detect() -> Option<Kernels> {
 /// Every point has a whole row in `rows`, and the query is a multiple of [`BLOCK`] and no longer than a row.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn codes(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut [f32]) {
-    let row = |point: u32| &rows.bytes[point as usize * rows.stride..][..rows.stride];
-    points.iter().take(AHEAD).for_each(|&point| fetch(row(point)));
+    points.iter().take(AHEAD).for_each(|&point| rows.fetch(point));
     let mut ahead = points.iter().skip(AHEAD);
-    let score = |sum: i32, row: &[u8]| {
-        let (scale, bias) = meta(row);
-        query.base + bias + scale * query.factor * (sum - query.offset) as f32
-    };
     for (points, out) in points.chunks(ROWS).zip(out.chunks_mut(ROWS)) {
-        ahead.by_ref().take(ROWS).for_each(|&point| fetch(row(point)));
+        ahead.by_ref().take(ROWS).for_each(|&point| rows.fetch(point));
         // The last few are filled up with the first of them, which costs less than scoring them one by one.
-        let four: [&[u8]; ROWS] = std::array::from_fn(|i| row(points.get(i).copied().unwrap_or(points[0])));
+        let mut four = [rows.row(points[0]); ROWS];
+        for (row, &point) in four.iter_mut().zip(points) {
+            *row = rows.row(point);
+        }
         // SAFETY: each row is at least as long as the query, which the caller promised.
         let sums = unsafe { dots(&query.bytes, four) };
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = score(sums[i], four[i]);
+        for ((out, &point), sum) in out.iter_mut().zip(points).zip(sums) {
+            *out = rows.distance(query, point, sum);
         }
     }
 }

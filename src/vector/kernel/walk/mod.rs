@@ -10,15 +10,66 @@ mod portable;
 
 use std::sync::OnceLock;
 
-pub use crate::format::vector_codes::{CODES_BLOCK as BLOCK, META_BYTES, ROW_ALIGN, row_meta as meta, set_row_meta as set_meta};
+pub use crate::format::vector_codes::{CODES_BLOCK as BLOCK, CodesShape, META_BYTES};
+use crate::format::vector_codes::row_meta;
 
-/// Rows of codes, one after another: codes, padding, scale, bias.
+/// Rows of codes, and a scale and a bias each.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeRows<'a> {
-    /// All rows.
-    pub bytes: &'a [u8],
+    /// All rows, one after another.
+    codes: &'a [u8],
     /// Bytes of each.
-    pub stride: usize,
+    stride: usize,
+    /// From the scale of row 0 on.
+    meta: &'a [u8],
+    /// Bytes from the scale of one row to that of the next.
+    step: usize,
+}
+
+impl<'a> CodeRows<'a> {
+    /// The rows of a section, or of bytes that are laid out as one.
+    ///
+    /// # Panics
+    /// When `bytes` are fewer than the shape says.
+    #[inline]
+    pub fn new(bytes: &'a [u8], shape: &CodesShape) -> CodeRows<'a> {
+        let meta = &bytes[..shape.unit_offset() as usize];
+        CodeRows { codes: &bytes[..shape.rows_bytes() as usize], stride: shape.stride, meta: &meta[meta.len().min(shape.meta_offset(0) as usize)..], step: shape.meta_step() }
+    }
+
+    /// How many rows there are.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.codes.len() / self.stride
+    }
+
+    /// The bytes of a row.
+    #[inline]
+    pub fn row(&self, point: u32) -> &'a [u8] {
+        &self.codes[point as usize * self.stride..][..self.stride]
+    }
+
+    /// Scale and bias of a row.
+    #[inline]
+    pub fn meta(&self, point: u32) -> (f32, f32) {
+        row_meta(&self.meta[point as usize * self.step..][..META_BYTES])
+    }
+
+    /// The distance of a row whose products with the query have this sum.
+    #[inline]
+    fn distance(&self, query: &CodeQuery, point: u32, sum: i32) -> f32 {
+        let (scale, bias) = self.meta(point);
+        query.base + bias + scale * query.factor * (sum - query.offset) as f32
+    }
+
+    /// Asks the processor for a row.
+    #[inline]
+    fn fetch(&self, point: u32) {
+        fetch(self.row(point));
+        if self.step != self.stride {
+            fetch(&self.meta[point as usize * self.step..][..META_BYTES]);
+        }
+    }
 }
 
 /// A query for rows of codes. The distance of a row is `base + bias + scale x factor x (sum of code x byte - offset)`.
@@ -32,6 +83,8 @@ pub struct CodeQuery {
     pub offset: i32,
     /// What is added to every distance.
     pub base: f32,
+    /// Of a distance that is off by what rounding to codes does: the standard deviation, by a row's scale.
+    pub spread: f32,
 }
 
 type Codes = fn(&CodeQuery, CodeRows<'_>, &[u32], &mut [f32]);
@@ -60,8 +113,8 @@ fn kernels() -> &'static Kernels {
 #[inline]
 pub fn code_distances(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut [f32]) {
     assert_eq!(points.len(), out.len(), "a distance a point");
-    assert!(query.bytes.len().is_multiple_of(BLOCK) && query.bytes.len() + META_BYTES <= rows.stride, "a query is as long as a row");
-    let rows_there = rows.bytes.len() / rows.stride;
+    assert!(query.bytes.len().is_multiple_of(BLOCK) && query.bytes.len() <= rows.stride, "a query is as long as a row");
+    let rows_there = rows.count();
     assert!(points.iter().all(|&p| (p as usize) < rows_there), "every point has a row");
     (kernels().codes)(query, rows, points, out);
 }

@@ -1,15 +1,13 @@
 //! Plain Rust, for every processor.
 
-use super::{CodeQuery, CodeRows, Kernels, meta};
+use super::{CodeQuery, CodeRows, Kernels};
 
 pub(super) const KERNELS: Kernels = Kernels { codes, floats };
 
 fn codes(query: &CodeQuery, rows: CodeRows<'_>, points: &[u32], out: &mut [f32]) {
     for (&point, out) in points.iter().zip(out) {
-        let row = &rows.bytes[point as usize * rows.stride..][..rows.stride];
-        let sum: i32 = query.bytes.iter().zip(row).map(|(q, c)| i32::from(*q) * i32::from(*c)).sum();
-        let (scale, bias) = meta(row);
-        *out = query.base + bias + scale * query.factor * (sum - query.offset) as f32;
+        let sum: i32 = query.bytes.iter().zip(rows.row(point)).map(|(q, c)| i32::from(*q) * i32::from(*c)).sum();
+        *out = rows.distance(query, point, sum);
     }
 }
 

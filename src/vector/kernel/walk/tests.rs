@@ -1,6 +1,7 @@
 //! Every implementation against plain Rust, and against simsimd.
 
 use super::*;
+use crate::format::vector_codes::set_row_meta;
 use crate::vector::kernel::dot;
 use simsimd::SpatialSimilarity;
 
@@ -22,20 +23,24 @@ fn implementations() -> Vec<Kernels> {
 fn every_processor_gives_the_distances_of_plain_rust() {
     for dimension in [1usize, 31, 32, 33, 100, 384, 1_000] {
         let padded = dimension.next_multiple_of(BLOCK);
-        let stride = (padded + META_BYTES).next_multiple_of(ROW_ALIGN);
-        let mut bytes: Vec<u8> = noise(stride * 9).map(|n| (n % 128) as u8).collect();
-        bytes.chunks_exact_mut(stride).for_each(|row| set_meta(row, 0.5, -1.25));
         let mut query = CodeQuery { bytes: noise(dimension).map(|n| (n % 255) as u8 as i8).collect(), ..CodeQuery::default() };
         query.bytes.iter_mut().for_each(|b| *b = (*b).max(-127));
         query.bytes.resize(padded, 0);
         (query.factor, query.offset, query.base) = (-0.25, 77, 3.0);
-        let rows = CodeRows { bytes: &bytes, stride };
         let points = [0, 8, 3, 3, 7, 1, 2];
         let (mut fast, mut plain) = ([0.0; 7], [0.0; 7]);
-        (portable::KERNELS.codes)(&query, rows, &points, &mut plain);
-        for kernels in implementations() {
-            (kernels.codes)(&query, rows, &points, &mut fast);
-            assert_eq!(fast, plain, "{dimension} codes: sums of integers are exact");
+        for shape in [CodesShape::new(9, dimension as u32), CodesShape::earlier(9, dimension as u32)] {
+            let mut bytes: Vec<u8> = noise(shape.length() as usize).map(|n| (n % 128) as u8).collect();
+            for row in 0..9 {
+                let at = shape.meta_offset(row) as usize;
+                set_row_meta(&mut bytes[at..at + META_BYTES], 0.5 + row as f32, -1.25);
+            }
+            let rows = CodeRows::new(&bytes, &shape);
+            (portable::KERNELS.codes)(&query, rows, &points, &mut plain);
+            for kernels in implementations() {
+                (kernels.codes)(&query, rows, &points, &mut fast);
+                assert_eq!(fast, plain, "{dimension} codes, {shape:?}: sums of integers are exact");
+            }
         }
         let floats: Vec<f32> = noise(dimension * 9).map(|n| (n % 2_001) as f32 / 1_000.0 - 1.0).collect();
         (portable::KERNELS.floats)(&floats[..dimension], &floats, &points, &mut plain);
@@ -58,11 +63,17 @@ fn dimensions() -> impl Iterator<Item = usize> {
 }
 
 /// Rows of codes of which the first byte lies at any address.
-fn distances_at(kernels: &Kernels, shift: usize, query: &CodeQuery, row: &[u8]) -> [f32; 5] {
-    let mut bytes = vec![0; shift];
-    (0..5).for_each(|_| bytes.extend_from_slice(row));
+fn distances_at(kernels: &Kernels, shift: usize, query: &CodeQuery, codes: &[u8]) -> [f32; 5] {
+    let shape = CodesShape::new(5, codes.len() as u32);
+    let mut bytes = vec![0; shift + shape.length() as usize];
+    for row in 0..5 {
+        let at = shift + row * shape.stride;
+        bytes[at..at + codes.len()].copy_from_slice(codes);
+        let at = shift + shape.meta_offset(row as u32) as usize;
+        set_row_meta(&mut bytes[at..at + META_BYTES], 1.0, 0.0);
+    }
     let mut out = [0.0; 5];
-    (kernels.codes)(query, CodeRows { bytes: &bytes[shift..], stride: row.len() }, &[0, 4, 1, 3, 2], &mut out);
+    (kernels.codes)(query, CodeRows::new(&bytes[shift..], &shape), &[0, 4, 1, 3, 2], &mut out);
     out
 }
 
@@ -72,17 +83,14 @@ fn sums_of_codes_are_exact_at_the_extremes_and_at_any_address() {
     for dimension in dimensions().chain([33_000]) {
         let padded = dimension.next_multiple_of(BLOCK);
         for (sign, code) in signs.into_iter().zip([127u8, 127, 127, 101]) {
-            let mut row = vec![code; (padded + META_BYTES).next_multiple_of(ROW_ALIGN)];
-            row[dimension..].fill(0);
-            set_meta(&mut row, 1.0, 0.0);
             let mut bytes: Vec<i8> = (0..dimension).map(|i| sign(i).max(-127)).collect();
-            let codes: Vec<i8> = row[..dimension].iter().map(|&c| c as i8).collect();
+            let codes = vec![code as i8; dimension];
             let sum: i64 = bytes.iter().zip(&codes).map(|(b, c)| i64::from(*b) * i64::from(*c)).sum();
             assert_eq!(i8::dot(&bytes, &codes), Some(sum as f64), "simsimd, {dimension} codes");
             bytes.resize(padded, 0);
-            let query = CodeQuery { bytes, factor: 1.0, offset: 0, base: 0.0 };
+            let query = CodeQuery { bytes, factor: 1.0, ..CodeQuery::default() };
             for (kernels, shift) in implementations().iter().flat_map(|k| [0, 1, 31].map(|shift| (k, shift))) {
-                assert_eq!(distances_at(kernels, shift, &query, &row), [sum as f32; 5], "{dimension} codes at {shift}");
+                assert_eq!(distances_at(kernels, shift, &query, &vec![code; dimension]), [sum as f32; 5], "{dimension} codes at {shift}");
             }
         }
     }
