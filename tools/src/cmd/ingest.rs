@@ -9,6 +9,7 @@ use super::interrupt::Interrupt;
 use crate::args::IngestArgs;
 use crate::embedder::{self, Wanted};
 use crate::ingest::kind::SourceType;
+use crate::ingest::regular;
 use crate::ingest::walk::{self, Found, Root, Rules};
 use crate::ingest::worker::Worker;
 use crate::ingest::{Chunk, Extracted};
@@ -18,8 +19,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use triune::models::Embedder;
@@ -187,7 +186,7 @@ impl Ingest<'_> {
         }
         self.claimed.insert(source.to_string(), file.path.clone());
         let stored = self.stored(source)?;
-        let mut fate = match read(&file.path, self.args.max_bytes) {
+        let mut fate = match regular::read(&file.path, self.args.max_bytes, "--max-bytes") {
             Ok(bytes) => self.take(source, &file.path, &bytes, stored.as_ref())?,
             Err(reason) => Fate::passed_over(reason),
         };
@@ -378,22 +377,4 @@ fn refusal_of_this_file(failure: Failure) -> Outcome<Fate> {
         return Ok(Fate::passed_over(message));
     }
     Err(failure)
-}
-
-/// The bytes of a regular file, or why they are not taken.
-fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    let metadata = file.metadata().map_err(|e| e.to_string())?;
-    if !metadata.is_file() {
-        return Err("it is not a regular file".into());
-    }
-    let mut bytes = Vec::new();
-    if metadata.len() <= bytes_max {
-        // A file may grow while it is read.
-        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-    }
-    match metadata.len().max(bytes.len() as u64) {
-        length if length > bytes_max => Err(format!("it has {length} bytes; --max-bytes is {bytes_max}")),
-        _ => Ok(bytes),
-    }
 }

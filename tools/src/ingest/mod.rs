@@ -9,6 +9,8 @@
 //! | file | role |
 //! | --- | --- |
 //! | `walk.rs` | which files there are under the paths given |
+//! | `ignored.rs` | what ignore files leave out |
+//! | `regular.rs` | reading regular files, and waiting for no pipe |
 //! | `kind.rs` | what a file is, by name and content; bytes to text |
 //! | `worker.rs` | the child process, both ends |
 //! | `extract.rs` | a file's bytes to text, by kind; Markdown and plain text pass as they are |
@@ -20,9 +22,11 @@ pub(crate) mod chunk;
 mod docx;
 mod extract;
 mod html;
+mod ignored;
 pub(crate) mod kind;
 mod pdf;
 mod records;
+pub(crate) mod regular;
 pub(crate) mod walk;
 pub(crate) mod worker;
 

@@ -2,14 +2,17 @@
 //!
 //! A file is called by its path below the folder given, with `/` between its steps; a file given itself, by its name. Every entry is either
 //! a regular file, to be read, or comes with the reason why it is passed over. Only what an ignore rule or the dot of a hidden name leaves
-//! out goes unsaid, and the folders of version control and of databases.
+//! out goes unsaid, and the folders of version control and of databases. An ignore file that cannot be read is an entry too.
 
+use super::ignored::Ignored;
+use super::regular;
+use ignore::Match;
 use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{DirEntry, WalkBuilder};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
 
 /// A path that was given.
 #[derive(Debug)]
@@ -72,37 +75,88 @@ fn overrides(root: &Path, globs: &[String]) -> Result<Override, String> {
     builder.build().map_err(|e| e.to_string())
 }
 
-/// Everything under `root`, in the order of names.
+/// Everything under `root`, in the order of names; last the ignore files that could not be read.
 pub(crate) fn find(root: &Root, rules: &Rules) -> Vec<Found> {
     if !root.is_folder {
         let name = root.path.file_name().map(OsStr::to_os_string).unwrap_or_default();
         return vec![found(Path::new(&name), &root.path, fs::metadata(&root.path).map(|m| m.file_type()))];
     }
-    let mut walk = WalkBuilder::new(&root.path);
-    walk.standard_filters(!rules.no_ignore)
-        .hidden(!rules.hidden)
-        .require_git(false)
-        .follow_links(rules.follow)
-        .overrides(overrides(&root.path, &rules.globs).unwrap_or_else(|_| Override::empty()))
-        .sort_by_file_name(|a, b| a.cmp(b))
-        .filter_entry(|entry| !is_folder(entry) || entry.depth() == 0 || wanted(entry));
+    let mut sieve = Sieve::at(root, rules);
+    let mut walk = WalkDir::new(&root.path).follow_links(rules.follow).sort_by_file_name().into_iter();
     let mut all = Vec::new();
-    for entry in walk.build() {
+    while let Some(entry) = walk.next() {
         match entry {
             // What was given is followed, also when it is a link.
-            Ok(entry) if entry.depth() == 0 || is_folder(&entry) => {}
+            Ok(entry) if entry.depth() == 0 => {}
             Ok(entry) => {
-                let below = entry.path().strip_prefix(&root.path).unwrap_or(entry.path());
-                all.push(found(below, entry.path(), entry.file_type().ok_or_else(|| io::Error::other("it has no type"))));
+                let (below, is_folder) = (below(root, entry.path()), entry.file_type().is_dir());
+                if sieve.drops(below, is_folder) || is_folder && !wanted(&entry) {
+                    if is_folder {
+                        walk.skip_current_dir();
+                    }
+                } else if is_folder {
+                    sieve.enter(below);
+                } else {
+                    all.push(found(below, entry.path(), Ok(entry.file_type())));
+                }
             }
-            Err(error) => all.push(broken(&root.path, &error)),
+            // A link that leads nowhere is left out as any other.
+            Err(error) => {
+                let link = error.path().filter(|path| error.loop_ancestor().is_none() && path.is_symlink());
+                if !link.is_some_and(|path| sieve.drops(below(root, path), false)) {
+                    all.push(broken(&root.path, &error));
+                }
+            }
         }
     }
+    all.extend(sieve.unread());
     all
 }
 
-fn is_folder(entry: &DirEntry) -> bool {
-    entry.file_type().is_some_and(|t| t.is_dir())
+fn below<'p>(root: &Root, path: &'p Path) -> &'p Path {
+    path.strip_prefix(&root.path).unwrap_or(path)
+}
+
+/// What is left out without a word, at one place of a walk after the other.
+struct Sieve<'a> {
+    rules: &'a Rules,
+    /// The root, absolute: ignore files above it count too.
+    root: PathBuf,
+    globs: Override,
+    ignored: Option<Ignored>,
+}
+
+impl Sieve<'_> {
+    fn at<'a>(root: &Root, rules: &'a Rules) -> Sieve<'a> {
+        let root = root.path.canonicalize().unwrap_or_else(|_| root.path.clone());
+        let globs = overrides(&root, &rules.globs).unwrap_or_else(|_| Override::empty());
+        Sieve { ignored: (!rules.no_ignore).then(|| Ignored::at(&root)), globs, rules, root }
+    }
+
+    fn enter(&mut self, below: &Path) {
+        if let Some(ignored) = &mut self.ignored {
+            ignored.enter(&self.root.join(below));
+        }
+    }
+
+    /// The globs that were given decide, then the ignore files, then the dot.
+    fn drops(&mut self, below: &Path, is_folder: bool) -> bool {
+        let path = self.root.join(below);
+        let said = match (self.globs.matched(&path, is_folder).map(drop), &mut self.ignored) {
+            (Match::None, Some(ignored)) => ignored.judge(&path, is_folder),
+            (given, _) => given,
+        };
+        let hidden = || !self.rules.hidden && path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        said.is_ignore() || said.is_none() && hidden()
+    }
+
+    fn unread(self) -> impl Iterator<Item = Found> {
+        let unread = self.ignored.map(Ignored::unread).unwrap_or_default();
+        unread.into_iter().map(move |(path, reason)| {
+            let name = path.strip_prefix(&self.root).unwrap_or(&path).display().to_string();
+            Found { name, refused: Some(reason), path }
+        })
+    }
 }
 
 /// Neither version control's own folder nor a database: the one that is written to may well lie here.
@@ -112,7 +166,7 @@ fn wanted(folder: &DirEntry) -> bool {
 
 fn is_database(folder: &Path) -> bool {
     let mut magic = [0; 8];
-    File::open(folder.join("HEAD")).and_then(|mut f| f.read_exact(&mut magic)).is_ok_and(|()| &magic == b"TRIUNEHD")
+    regular::open(&folder.join("HEAD")).and_then(|mut f| f.read_exact(&mut magic)).is_ok_and(|()| &magic == b"TRIUNEHD")
 }
 
 fn found(below: &Path, path: &Path, file_type: io::Result<fs::FileType>) -> Found {
@@ -122,30 +176,24 @@ fn found(below: &Path, path: &Path, file_type: io::Result<fs::FileType>) -> Foun
         _ if steps.is_none() => Some("its name is not UTF-8".into()),
         Err(e) => Some(e.to_string()),
         Ok(t) if t.is_symlink() => Some("it is a symbolic link; --follow takes what it leads to".into()),
-        Ok(t) if !t.is_file() => Some("it is not a regular file".into()),
+        Ok(t) if !t.is_file() => Some(regular::NOT_REGULAR.into()),
         Ok(_) => None,
     };
     Found { name, path: path.to_path_buf(), refused }
 }
 
 /// What the walk could not enter.
-fn broken(root: &Path, error: &ignore::Error) -> Found {
-    let (path, reason) = reason(error);
-    let path = path.unwrap_or_else(|| root.to_path_buf());
-    let below = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-    Found { name: if below.is_empty() { path.display().to_string() } else { below }, path, refused: Some(reason) }
+fn broken(root: &Path, error: &walkdir::Error) -> Found {
+    let path = error.path().unwrap_or(root);
+    let below = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let reason = match (error.loop_ancestor(), error.io_error()) {
+        (Some(ancestor), _) => format!("it is a symbolic link that leads back to {}", ancestor.display()),
+        (None, Some(e)) => e.to_string(),
+        (None, None) => error.to_string(),
+    };
+    Found { name: if below.is_empty() { path.display().to_string() } else { below }, path: path.to_path_buf(), refused: Some(reason) }
 }
 
-fn reason(error: &ignore::Error) -> (Option<PathBuf>, String) {
-    use ignore::Error::{Loop, WithDepth, WithLineNumber, WithPath};
-    if let WithPath { path, err } = error {
-        return (Some(path.clone()), reason(err).1);
-    }
-    if let WithDepth { err, .. } | WithLineNumber { err, .. } = error {
-        return reason(err);
-    }
-    if let Loop { ancestor, child } = error {
-        return (Some(child.clone()), format!("it is a symbolic link that leads back to {}", ancestor.display()));
-    }
-    (None, error.to_string())
-}
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;

@@ -184,3 +184,77 @@ fn links_pipes_and_unreadable_files_are_passed_over() {
     let run = case.db.run("ingest", &[text(&given), "--json", "--glob", "*.txt"]).ok();
     assert_eq!(fates(&run), pairs(&[("a.txt", "added")]));
 }
+
+/// Whoever fills a folder does not decide whether its ingest ends.
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_an_ignore_file_or_of_head_is_not_waited_for() {
+    let case = Case::new();
+    for name in ["a.txt", "one/b.txt", "two/c.txt", "two/c.log", "three/d.txt", "four/e.txt"] {
+        case.write(name, name);
+    }
+    case.write("two/.ignore", "*.log\n");
+    case.write("three/.git/info/about", "a pipe is beside it");
+    case.write("four/.git", "gitdir: elsewhere\n");
+    fs::create_dir(case.root().join("four/elsewhere")).expect("a folder can be made");
+    for name in [".gitignore", "one/.ignore", "one/HEAD", "two/.git", "three/.git/info/exclude", "four/elsewhere/commondir"] {
+        pipe(&case.root().join(name));
+    }
+    let run = case.ingest(&[]);
+    let expected = [
+        (".gitignore", "passed-over"),
+        ("a.txt", "added"),
+        ("four/e.txt", "added"),
+        ("four/elsewhere/commondir", "passed-over"),
+        ("one/.ignore", "passed-over"),
+        ("one/HEAD", "passed-over"),
+        ("one/b.txt", "added"),
+        ("three/.git/info/exclude", "passed-over"),
+        ("three/d.txt", "added"),
+        ("two/c.txt", "added"),
+    ];
+    assert_eq!((run.status, fates(&run)), (1, pairs(&expected)), "{}", run.stderr);
+    assert_eq!(reason(&run, "one/.ignore"), "it is not a regular file; its rules do not count");
+}
+
+#[cfg(unix)]
+fn pipe(path: &std::path::Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo runs").success());
+}
+
+/// The walk has met every file when the first one is read; this embedder then replaces the last one.
+#[cfg(all(unix, feature = "command"))]
+#[test]
+fn a_pipe_that_takes_a_files_place_during_the_run_is_not_waited_for() {
+    let case = Case::new();
+    case.write("a.txt", "the first");
+    let last = case.write("z.txt", "the last");
+    let program = format!(
+        r#"import json,os,sys
+print(json.dumps({{"fingerprint":"ones-v1","dimension":1}}),flush=True)
+for line in sys.stdin:
+    if "the first" in line:
+        os.remove({last:?})
+        os.mkfifo({last:?})
+    print(json.dumps({{"vectors":[[1] for t in json.loads(line)["texts"]]}}),flush=True)
+"#
+    );
+    let embedder = format!("cmd:python3 {}", case.db.file("ones.py", program));
+    let run = case.ingest(&["--embedder", &embedder]);
+    assert_eq!((run.status, fates(&run)), (1, pairs(&[("a.txt", "added"), ("z.txt", "passed-over")])), "{}", run.stderr);
+    assert_eq!(reason(&run, "z.txt"), "it is not a regular file");
+}
+
+#[test]
+fn an_ignore_file_of_any_length_is_told_and_not_read() {
+    let case = Case::new();
+    case.write("a.txt", "a");
+    case.write("b.log", "b");
+    let ignore = case.write(".gitignore", "*.log\n");
+    fs::File::options().write(true).open(&ignore).and_then(|f| f.set_len(4 << 40)).expect("a file may have a hole");
+    let run = case.ingest(&[]);
+    assert_eq!((run.status, fates(&run)), (1, pairs(&[(".gitignore", "passed-over"), ("a.txt", "added"), ("b.log", "added")])));
+    assert!(reason(&run, ".gitignore").contains("4398046511104 bytes"), "{}", reason(&run, ".gitignore"));
+    let run = case.ingest(&["--no-ignore"]).ok();
+    assert_eq!(fates(&run), pairs(&[("a.txt", "unchanged"), ("b.log", "unchanged")]));
+}
