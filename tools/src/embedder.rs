@@ -160,9 +160,9 @@ pub(crate) fn of_documents(embedder: &dyn Embedder, texts: &[&str]) -> Outcome<V
     Ok(vectors.into_iter().map(telling).collect())
 }
 
-/// The vector of a question; none when the embedder knows nothing of it.
+/// The vector of a question; none when the embedder knows nothing of it. `Interrupted` as above.
 pub(crate) fn of_question(embedder: &dyn Embedder, text: &str) -> Outcome<Option<Vec<f32>>> {
-    let call = Call { purpose: Purpose::EMBED_QUERY, ..Call::default() };
+    let call = Call { purpose: Purpose::EMBED_QUERY, cancellation: STOP.clone(), ..Call::default() };
     Ok(telling(embedder.embed_one(&call, text, TextRole::Query)?))
 }
 

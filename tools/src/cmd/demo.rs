@@ -250,16 +250,29 @@ fn directory(given: Option<&Path>) -> Outcome<PathBuf> {
         }
         return Ok(directory.to_path_buf());
     }
-    let parent = std::env::temp_dir();
-    for attempt in 0..10_000u32 {
-        let directory = parent.join(format!("triune-demo-{}-{attempt}", std::process::id()));
+    for attempt in 0..ATTEMPTS_MAX {
+        let directory = temporary(attempt);
         match std::fs::create_dir(&directory) {
             Ok(()) => return Ok(directory),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(Failure::file(directory.display(), &e)),
         }
     }
-    Err(Failure::Refused { code: ErrorCode::AlreadyExists, message: format!("{} is full of demos; name a directory", parent.display()) })
+    Err(Failure::Refused {
+        code: ErrorCode::AlreadyExists,
+        message: format!("{} is full of demos; name a directory", std::env::temp_dir().display()),
+    })
+}
+
+const ATTEMPTS_MAX: u32 = 10_000;
+
+fn temporary(attempt: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("triune-demo-{}-{attempt}", std::process::id()))
+}
+
+/// The directory among the temporary files that this process has made, if it has.
+pub(super) fn begun() -> Option<PathBuf> {
+    (0..ATTEMPTS_MAX).map(temporary).take_while(|directory| directory.exists()).last()
 }
 
 /// Leaves the questions with their vectors beside the database, so that hybrid search can be tried by hand.

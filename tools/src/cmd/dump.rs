@@ -1,8 +1,8 @@
 //! `triune dump`: the content as text, to stdout or to a new file.
 
+use super::cut_short::Half;
 use crate::args::DumpArgs;
 use crate::output::{Counted, Failure, Out, Outcome, note};
-use std::fs::{File, remove_file};
 use std::io::{BufWriter, ErrorKind};
 use std::path::Path;
 use triune::maintenance::{DumpReport, dump};
@@ -30,14 +30,14 @@ pub(crate) fn run(args: &DumpArgs, out: &mut Out) -> Outcome<()> {
     Ok(())
 }
 
-/// Writes a new file and syncs it; a part of a dump is removed again.
+/// Writes a new file and syncs it; half a dump is none, and is removed.
 fn to_file(snapshot: &Snapshot, names: Option<&[String]>, path: &Path) -> Outcome<DumpReport> {
     if let Some(database) = triune::io::database_above(path) {
         let message =
             format!("{} lies inside the database {}; nothing was written. Name a file beside it", path.display(), database.display());
         return Err(Failure::Refused { code: ErrorCode::InvalidArgument, message });
     }
-    let file = File::create_new(path).map_err(|e| {
+    let (file, half) = Half::file(path).map_err(|e| {
         if e.kind() == ErrorKind::AlreadyExists {
             let message = format!("{} exists; nothing was written. Name a new file", path.display());
             return Failure::Refused { code: ErrorCode::AlreadyExists, message };
@@ -45,13 +45,10 @@ fn to_file(snapshot: &Snapshot, names: Option<&[String]>, path: &Path) -> Outcom
         Failure::new_file(path, &e).reworded(|message| format!("{message}. Nothing was written"))
     })?;
     let written = dump(snapshot, names, BufWriter::with_capacity(1 << 20, &file));
-    let written = written.and_then(|report| match file.sync_all() {
+    let report = written.and_then(|report| match file.sync_all() {
         Ok(()) => Ok(report),
         Err(e) => Err(Error::io(format!("syncing {}", path.display()), e)),
-    });
-    written.map_err(|error| {
-        // Half a dump is none; should removing it fail, it lacks its trailer.
-        let _ = remove_file(path);
-        error.into()
-    })
+    })?;
+    half.keep();
+    Ok(report)
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use triune::ErrorCode;
 use triune::inspect::{Finding, FindingCode, FsckOptions, FsckProgress, FsckReport, FsckWatch, Severity, fsck};
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +56,6 @@ struct FindingObject<'a> {
 }
 
 pub(crate) fn run(args: &FsckArgs, out: &mut Out) -> Outcome<()> {
-    stop_at_interrupt(out.json())?;
     let bar = stderr().is_terminal().then(progress_bar);
     let mut options = FsckOptions::level(args.level);
     options.collection.clone_from(&args.collection);
@@ -80,15 +78,6 @@ pub(crate) fn run(args: &FsckArgs, out: &mut Out) -> Outcome<()> {
         }
         (status, _) => Err(Failure::Status(status)),
     }
-}
-
-/// A check writes nothing, so that it may end anywhere.
-fn stop_at_interrupt(json: bool) -> Outcome<()> {
-    ctrlc::set_handler(move || {
-        say(json, ErrorCode::Interrupted, "stopped by Ctrl-C; nothing was changed");
-        std::process::exit(i32::from(ErrorCode::Interrupted.exit_status()));
-    })
-    .map_err(|e| Failure::Refused { code: ErrorCode::Io, message: format!("Ctrl-C cannot be handled: {e}") })
 }
 
 fn progress_bar() -> ProgressBar {

@@ -8,6 +8,7 @@ mod collections;
 mod compact;
 mod count;
 mod create;
+mod cut_short;
 mod delete;
 mod demo;
 mod dump;
@@ -44,11 +45,11 @@ use triune::{Collection, Database, ErrorCode, Filter, Options, Snapshot};
 
 /// Runs one command. What its error tells to run next names the database in question.
 pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
-    let Some(path) = command.database() else { return dispatch(command, out) };
+    cut_short::watch(command, out.json())?;
+    let Some(path) = command.database() else { return dispatch(command, out).map_err(|f| cut_short::told(command, f)) };
     refuse_file(path, command.makes())?;
-    let outcome = dispatch(command, out);
-    outcome.map_err(|failure| {
-        failure.reworded(|message| {
+    dispatch(command, out).map_err(|failure| {
+        cut_short::told(command, failure).reworded(|message| {
             let (database, saved) = (quoted(&path.display().to_string()), quoted(&format!("{}.saved", path.display())));
             message
                 .replace("`triune fsck DB`", &format!("`triune fsck {database}`"))

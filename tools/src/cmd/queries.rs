@@ -53,6 +53,7 @@ pub(crate) fn run(args: &SearchArgs, flags: &Question, wanted: Wanted, file: &st
                 }
                 out.object(&Answer::of(id.as_deref(), &result))?;
             }
+            Err(stopped @ Failure::Refused { code: ErrorCode::Interrupted, .. }) => return Err(stopped),
             Err(Failure::Refused { code, message }) => {
                 out.object(&Refusal { id: id.as_deref(), error: ErrorObject { code: code.as_str(), message: &message } })?;
                 tally.refuse(lines.number(), code, message);

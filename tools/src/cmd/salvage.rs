@@ -1,8 +1,8 @@
 //! `triune salvage`: what can be saved of a damaged database, and a ledger of what cannot.
 
+use super::cut_short::Half;
 use crate::args::SalvageArgs;
 use crate::output::{Counted, Failure, Out, Outcome, born_closed};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use triune::ErrorCode;
@@ -20,10 +20,9 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
         return Err(unread());
     }
     let kept = args.ledger.as_ref().is_some_and(|path| is_kept(found.ledger(), path));
-    if !kept {
-        keep(found.ledger(), args, out)?;
-    }
+    let half = if kept { None } else { keep(found.ledger(), args, out)? };
     if !found.ledger().is_empty() && !args.accept_loss {
+        half.map(Half::keep);
         let saved = Counted(found.collections().iter().map(|c| c.documents).sum(), "document");
         let losses = Counted(found.ledger().len() as u64, "line");
         return Err(Failure::Refused {
@@ -35,12 +34,12 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
             ),
         });
     }
-    let report = save(&found, &args.out).map_err(|error| {
-        // The next attempt writes it again; one that was there before stays, and so does that of a database that may stand.
-        let may_stand = error.code() == ErrorCode::OutcomeUnknown;
-        args.ledger.as_ref().filter(|_| !kept && !may_stand).map(std::fs::remove_file);
-        super::taken(error)
-    })?;
+    let saved = save(&found, &args.out);
+    // That of a database that stands, or may stand, stays; any other is written again by the next attempt.
+    if saved.as_ref().map_or_else(|e| e.code() == ErrorCode::OutcomeUnknown, |_| true) {
+        half.map(Half::keep);
+    }
+    let report = saved.map_err(super::taken)?;
     if out.json() {
         return out.object(&serde_json::json!({
             "collections": report.collections, "documents": report.documents, "losses": report.ledger.len()
@@ -61,16 +60,16 @@ fn writer(database: &Path) -> String {
     if said.trim().is_empty() { "its pid is not known".into() } else { format!("the writer is {}", said.trim()) }
 }
 
-/// Writes the ledger where it is to be. Before anything is made: nothing is lost without a word.
-fn keep(ledger: &[Loss], args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
+/// Writes the ledger where it is to be. Before anything is made: nothing is lost without a word. A file of it is half of what is done here.
+fn keep(ledger: &[Loss], args: &SalvageArgs, out: &mut Out) -> Outcome<Option<Half>> {
     let kept = match &args.ledger {
         Some(path) if path.exists() => return Err(exists(path, ", and is not the ledger of what is damaged now")),
-        Some(path) => to_file(ledger, path).map_err(|e| Failure::new_file(path, &e)),
-        None => ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()),
+        Some(path) => to_file(ledger, path).map(Some).map_err(|e| Failure::new_file(path, &e)),
+        None => ledger.iter().try_for_each(|loss| out.object(loss)).and_then(|()| out.flush()).map(|()| None),
     };
     match kept {
         // Nothing is made without `--accept-loss`: then what is lost decides the status, also when nobody reads the ledger to its end.
-        Err(Failure::OutputClosed) if !args.accept_loss => Ok(()),
+        Err(Failure::OutputClosed) if !args.accept_loss => Ok(None),
         Err(Failure::OutputClosed) => Err(unread()),
         kept => kept.map_err(|f| f.unwritten("").reworded(|m| format!("the ledger could not be written, and nothing was made: {m}"))),
     }
@@ -82,15 +81,14 @@ fn unread() -> Failure {
     Failure::Refused { code: ErrorCode::Io, message }
 }
 
-fn to_file(ledger: &[Loss], path: &Path) -> std::io::Result<()> {
+fn to_file(ledger: &[Loss], path: &Path) -> std::io::Result<Half> {
     // What is there already is somebody else's, and stays.
-    let mut file = BufWriter::new(File::create_new(path)?);
-    let mut write = || {
-        write_lines(ledger, &mut file)?;
-        file.flush()?;
-        file.get_ref().sync_all()
-    };
-    write().inspect_err(|_| drop(std::fs::remove_file(path)))
+    let (file, half) = Half::file(path)?;
+    let mut file = BufWriter::new(file);
+    write_lines(ledger, &mut file)?;
+    file.flush()?;
+    file.get_ref().sync_all()?;
+    Ok(half)
 }
 
 fn write_lines(ledger: &[Loss], to: &mut impl Write) -> std::io::Result<()> {

@@ -257,16 +257,18 @@ fn ctrl_c_ends_the_program_that_makes_vectors_too() {
     use std::process::Command;
     let kill = |signal: &str, pid: &str| Command::new("kill").args([signal, pid]).output().expect("kill runs").status.success();
     let lines: String = (0..600).map(|i| format!("{{\"id\":\"{i}\",\"text\":\"a\"}}\n")).collect();
-    for command in ["ingest", "load", "build"] {
+    for command in ["ingest", "load", "build", "search"] {
         let db = Db::absent();
         let (embedder, pid) = slow(&db);
         let (root, input) = (folder(&db), db.file("lines.jsonl", &lines));
-        if command == "load" {
+        let questions = db.file("questions.jsonl", "{\"query\":\"a\"}\n{\"query\":\"b\"}\n");
+        if ["load", "search"].contains(&command) {
             db.run("create", &["--embedder", &embedder]).ok();
         }
         let from: &[&str] = match command {
             "ingest" => &[&root],
             "load" => &[&input],
+            "search" => &["--queries", &questions],
             _ => &["--input", &input],
         };
         let mut child = db.command(command, &[from, &["--embedder", &embedder]].concat()).spawn().expect("the binary starts");

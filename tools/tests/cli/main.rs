@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `support.rs` | running the binary, temporary databases, `.npy` files |
 //! | `build.rs` | databases built at once; recall and what graphs take; Ctrl-C |
+//! | `cut_short.rs` | Ctrl-C: what each command says and leaves |
 //! | `demo.rs` | the demo |
 //! | `documents.rs` | create, put, get, scan, count, patch, delete, stats, compact, inspect, analyze |
 //! | `embedder.rs` | vectors from the first run on; two kinds of them are never mixed |
@@ -18,6 +19,8 @@
 //! | `status.rs` | exit statuses and the form of errors |
 
 mod build;
+#[cfg(unix)]
+mod cut_short;
 mod demo;
 mod documents;
 #[cfg(all(feature = "ingest", feature = "static-embedder"))]

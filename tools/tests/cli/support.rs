@@ -15,7 +15,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn of(output: Output) -> Run {
+    pub(crate) fn of(output: Output) -> Run {
         Run {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),

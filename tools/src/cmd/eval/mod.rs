@@ -10,6 +10,7 @@ mod judgements;
 mod metrics;
 
 use super::asker::Asker;
+use super::cut_short::Half;
 use super::load;
 use super::search::Question;
 use crate::args::{EvalArgs, ModeName, Target};
@@ -32,11 +33,12 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     let wanted = Wanted::parse(args.embedder.as_deref())?;
     let weights = super::create::leg_weights(args.leg_weights.as_deref())?;
     let (questions, unjudged) = judgements::read(&args.queries, &args.qrels, args.query_vectors.as_deref())?;
-    // It is removed when it goes out of scope, also after an error.
-    let mut temporary = None;
+    // It is removed when it goes out of scope, also after an error and by Ctrl-C.
+    let (mut temporary, mut half) = (None, None);
     let database = match (&args.corpus, &args.database) {
         (Some(corpus), _) => {
             let directory = tempfile::tempdir().map_err(|e| Failure::file("a temporary directory", &e))?;
+            half = Some(Half::directory(directory.path()));
             let database = of_corpus(corpus, args.vectors.as_deref(), &wanted, &directory.path().join("db"))?;
             temporary = Some(directory);
             database
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &EvalArgs, out: &mut Out) -> Outcome<()> {
     }
     drop((snapshot, collection));
     database.close()?;
-    drop(temporary);
+    drop((temporary, half));
     Ok(())
 }
 
