@@ -36,7 +36,7 @@ mod stats;
 mod upgrade;
 mod why_not;
 
-use crate::args::{Command, Target, Which};
+use crate::args::{BackupArgs, Command, SalvageArgs, Target, Which};
 use crate::output::{Failure, Out, Outcome, note, quoted};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +48,9 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> Outcome<()> {
     cut_short::watch(command, out.json())?;
     let Some(path) = command.database() else { return dispatch(command, out).map_err(|f| cut_short::told(command, f)) };
     refuse_file(path, command.makes())?;
+    if let Command::Backup(BackupArgs { destination: new, .. }) | Command::Salvage(SalvageArgs { out: new, .. }) = command {
+        refuse_file(new, true)?;
+    }
     dispatch(command, out).map_err(|failure| {
         cut_short::told(command, failure).reworded(|message| {
             let (database, saved) = (quoted(&path.display().to_string()), quoted(&format!("{}.saved", path.display())));
@@ -138,21 +141,33 @@ fn open_for_writing_with(path: &Path, options: Options) -> Outcome<Database> {
 fn opened(result: triune::Result<Database>, path: &Path) -> Outcome<Database> {
     let database = result.map_err(|error| {
         let missing = error.code() == ErrorCode::NotFound;
-        let inside = path.join("db");
-        let elsewhere = missing && Database::open_read_only(&inside).is_ok();
-        // A path may end in a dot, and then it must not look like the end of the sentence.
-        let place =
-            |message: String| message.replacen(&format!("in {}", path.display()), &format!("in {:?}", path.display().to_string()), 1);
-        Failure::from(error).reworded(|message| if missing { place(message) } else { message }).reworded(|message| match missing {
-            true if elsewhere => format!("{message}. There is one in it: did you mean {}?", quoted(&inside.display().to_string())),
-            true => format!("{message}. Make a database with `triune create {}`", quoted(&path.display().to_string())),
-            false => message,
-        })
+        Failure::from(error).reworded(|message| if missing { absent(&message, path) } else { message })
     })?;
     if let Some(torn) = &database.recovery().torn_tail {
         note(format_args!("recovered after a crash: {torn}"));
     }
     Ok(database)
+}
+
+/// There is no database: what is there instead, and what to do about it.
+fn absent(message: &str, path: &Path) -> String {
+    // A path may end in a dot, and then it must not look like the end of the sentence.
+    let message = message.replacen(&format!("in {}", path.display()), &format!("in {:?}", path.display().to_string()), 1);
+    let inside = path.join("db");
+    let (here, below) = (quoted(&path.display().to_string()), quoted(&inside.display().to_string()));
+    if Database::open_read_only(&inside).is_ok() {
+        return format!("{message}. There is one in it: did you mean {below}?");
+    }
+    if path.join("HEAD").exists() {
+        // Of what was cut short the message says how it goes on.
+        return message;
+    }
+    if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+        return format!(
+            "{message}. Other files are there: is that the right directory? A database is made in one of its own, say with `triune create {below}`"
+        );
+    }
+    format!("{message}. Make a database with `triune create {here}`")
 }
 
 /// The collection that a command is about, or an error that says how to make it.

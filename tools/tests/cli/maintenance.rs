@@ -93,7 +93,8 @@ fn a_killed_restore_is_refused_by_name_and_runs_again() {
     }
     child.kill().and_then(|()| child.wait()).expect("the child ends");
     for refused in [triune(&["count", text(&new)]), triune(&["delete", text(&new), "--all"])] {
-        refused.refused(10, "NotFound", &["cut short", "run it again"]);
+        let run = refused.refused(10, "NotFound", &["cut short", "run it again"]);
+        assert!(!run.stderr.contains("triune create"), "{}", run.stderr);
     }
     triune_with(&["restore", text(&new), "-"], dump.as_bytes()).ok();
     assert_eq!(triune(&["dump", text(&new)]).ok().stdout, dump);

@@ -228,6 +228,26 @@ fn a_directory_without_a_database_is_not_found_also_by_inspect() {
 }
 
 #[test]
+fn a_directory_of_other_files_is_no_place_for_a_database() {
+    let db = Db::absent();
+    std::fs::create_dir(db.path()).expect("a directory can be made");
+    std::fs::write(db.path().join("notes.txt"), "mine").expect("a file can be written");
+    let run =
+        db.run("stats", &[]).refused(10, "NotFound", &["Other files are there", &format!("triune create {}/db`", db.path().display())]);
+    assert!(!run.stderr.contains(&format!("create {}`", db.path().display())), "create would refuse it: {}", run.stderr);
+}
+
+#[test]
+fn a_file_where_a_copy_is_to_be_made_is_called_one() {
+    let db = Db::new(&[]);
+    let file = db.file("file", "mine");
+    for (name, rest) in [("backup", &[file.as_str()][..]), ("salvage", &["--out", &file])] {
+        db.run(name, rest).refused(17, "InvalidArgument", &[&file, "is a file", "nothing was made", "Name a new directory"]);
+    }
+    assert_eq!(std::fs::read(&file).expect("it is there"), b"mine");
+}
+
+#[test]
 fn files_of_a_database_without_their_head_stand_in_the_way_of_a_new_one() {
     let db = Db::absent();
     std::fs::create_dir(db.path()).expect("a directory can be made");
