@@ -287,17 +287,26 @@ struct Harmless<T>(T);
 
 impl<T: Display> Display for Harmless<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Spelling(f), "{}", self.0)
+        write!(Spelling(f, "\n\t"), "{}", self.0)
     }
 }
 
-/// Writes on what comes, spelling out control characters.
-struct Spelling<'a, 'b>(&'a mut fmt::Formatter<'b>);
+/// A name in a line for people, wherever that goes: all its control characters are spelled out, so that the line stays one.
+pub(crate) struct Name<'a>(pub(crate) &'a str);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Spelling(f, "").write_str(self.0)
+    }
+}
+
+/// Writes on what comes, spelling out control characters but for these.
+struct Spelling<'a, 'b>(&'a mut fmt::Formatter<'b>, &'static str);
 
 impl fmt::Write for Spelling<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
-        while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        while let Some(at) = rest.find(|c: char| c.is_control() && !self.1.contains(c)) {
             let (before, from) = rest.split_at(at);
             self.0.write_str(before)?;
             let control = from.chars().next().unwrap_or_default();
@@ -367,6 +376,7 @@ mod tests {
         let shown = |text: &str| Harmless(text).to_string();
         assert_eq!(shown("\u{1b}]0;owned\u{7}\rhidden\u{9b}2J\u{7f}"), r"\x1b]0;owned\x07\x0dhidden\x9b2J\x7f");
         assert_eq!(shown("straße\tdé\n日本語"), "straße\tdé\n日本語");
+        assert_eq!(Name("two\nlines\tand \u{1b}[2J").to_string(), r"two\x0alines\x09and \x1b[2J");
         assert_eq!(format!("{}", Harmless(format_args!("{} {}", "\u{1b}", 2))), r"\x1b 2");
     }
 

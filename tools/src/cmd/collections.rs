@@ -1,7 +1,7 @@
 //! `triune collections`: lists the collections, or drops, renames or swaps some, each in one commit.
 
 use crate::args::{CollectionsAction, CollectionsArgs};
-use crate::output::{Counted, Failure, Out, Outcome};
+use crate::output::{Counted, Failure, Name, Out, Outcome};
 use serde_json::{Value, json};
 use triune::{ErrorCode, Schema, WriteBatch};
 
@@ -19,9 +19,13 @@ fn list(args: &CollectionsArgs, out: &mut Out) -> Outcome<()> {
         let (documents, schema) = (collection.count(), collection.schema());
         match out.json() {
             true => out.object(&json!({ "name": name, "documents": documents, "schema": described(schema) }))?,
-            false => {
-                out.line(format_args!("{name}: {}, metric {}, scorer {}", Counted(documents, "document"), schema.metric, schema.scorer))?
-            }
+            false => out.line(format_args!(
+                "{}: {}, metric {}, scorer {}",
+                Name(&name),
+                Counted(documents, "document"),
+                schema.metric,
+                schema.scorer
+            ))?,
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `triune graph`: one entity, its neighbours, or a ranking of all.
 
 use crate::args::{GraphAction, GraphArgs, Target};
-use crate::output::{Counted, Failure, Out, Outcome, note};
+use crate::output::{Counted, Failure, Name, Out, Outcome, note};
 use serde_json::{Map, Value, json};
 use triune::Collection;
 
@@ -28,7 +28,7 @@ fn entity(collection: &Collection, name: &str, out: &mut Out) -> Outcome<()> {
         })),
         false => out.line(format_args!(
             "{}: mentioned {} in {}, {}",
-            e.name,
+            Name(&e.name),
             Counted(e.occurrences, "time"),
             Counted(e.documents, "document"),
             Counted(e.relations, "relation")
@@ -62,7 +62,7 @@ fn neighbors(collection: &Collection, name: &str, k: Option<usize>, out: &mut Ou
             0 => String::new(),
             some => format!("{} of weight {}, ", Counted(some, "relation"), n.weight),
         };
-        out.line(format_args!("{}: {relations}{} in common", n.name, Counted(n.documents, "document")))
+        out.line(format_args!("{}: {relations}{} in common", Name(&n.name), Counted(n.documents, "document")))
     })
 }
 
@@ -85,7 +85,7 @@ fn ppr(collection: &Collection, seeds: &str, k: Option<usize>, out: &mut Out) ->
         let name = collection.entity(&key)?.map_or_else(|| key.clone(), |e| e.name.into());
         match out.json() {
             true => out.object(&json!({ "entity": key, "name": name, "score": score })),
-            false => out.line(format_args!("{score:.6}  {name}")),
+            false => out.line(format_args!("{score:.6}  {}", Name(&name))),
         }
     })
 }

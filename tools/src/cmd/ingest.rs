@@ -13,7 +13,7 @@ use crate::ingest::regular;
 use crate::ingest::walk::{self, Found, Root, Rules};
 use crate::ingest::worker::Worker;
 use crate::ingest::{Chunk, Extracted};
-use crate::output::{Counted, Failure, Out, Outcome, aside, note};
+use crate::output::{Counted, Failure, Name, Out, Outcome, aside, note};
 use fate::{Counts, Fate, Status};
 use indicatif::{ProgressBar, ProgressStyle};
 use md5::{Digest, Md5};
@@ -338,8 +338,10 @@ impl Ingest<'_> {
             }
         }
         match (fate.status, &fate.reason) {
-            (Status::PassedOver, Some(reason)) => self.progress.suspend(|| aside("passed over", format_args!("{source}: {reason}"))),
-            (_, Some(reason)) => self.progress.suspend(|| note(format_args!("{source}: {reason}"))),
+            (Status::PassedOver, Some(reason)) => {
+                self.progress.suspend(|| aside("passed over", format_args!("{}: {reason}", Name(source))))
+            }
+            (_, Some(reason)) => self.progress.suspend(|| note(format_args!("{}: {reason}", Name(source)))),
             (_, None) => {}
         }
         Ok(())

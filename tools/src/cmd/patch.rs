@@ -2,7 +2,7 @@
 
 use crate::args::PatchArgs;
 use crate::jsonl::{Fields, read_all, value};
-use crate::output::{Failure, Out, Outcome, note};
+use crate::output::{Failure, Name, Out, Outcome, note};
 use triune::{Patch, WriteBatch};
 
 pub(crate) fn run(args: &PatchArgs, out: &mut Out) -> Outcome<()> {
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &PatchArgs, out: &mut Out) -> Outcome<()> {
         }
         match out.json() {
             true => out.object(&serde_json::json!({ "patched": 1 })),
-            false => out.line(format_args!("patched {}", args.id)),
+            false => out.line(format_args!("patched {}", Name(&args.id))),
         }
     })
 }

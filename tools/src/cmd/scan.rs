@@ -2,7 +2,7 @@
 
 use crate::args::ScanArgs;
 use crate::jsonl::Line;
-use crate::output::{Out, Outcome, excerpt};
+use crate::output::{Name, Out, Outcome, excerpt};
 
 /// Characters of a text that people see.
 const EXCERPT_CHARS: usize = 100;
@@ -22,8 +22,8 @@ pub(crate) fn run(args: &ScanArgs, out: &mut Out) -> Outcome<()> {
         if out.json() {
             out.object(&Line { document: &document, vectors: args.vectors })?;
         } else {
-            let source = document.source.as_deref().map(|s| format!("  [{s}]")).unwrap_or_default();
-            out.line(format_args!("{}{source}  {}", document.id, excerpt(&document.text, EXCERPT_CHARS)))?;
+            let source = document.source.as_deref().map(|s| format!("  [{}]", Name(s))).unwrap_or_default();
+            out.line(format_args!("{}{source}  {}", Name(&document.id), excerpt(&document.text, EXCERPT_CHARS)))?;
         }
     }
     Ok(())

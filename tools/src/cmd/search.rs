@@ -7,7 +7,7 @@ use crate::args::{Args, Leg, ModeName, RerankName, ScorerName, SearchArgs};
 use crate::embedder::Wanted;
 use crate::jsonl::Verbatim;
 use crate::npy;
-use crate::output::{Counted, Failure, Out, Outcome, excerpt, note, quoted};
+use crate::output::{Counted, Failure, Name, Out, Outcome, excerpt, note, quoted};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -75,8 +75,8 @@ fn nothing_found(collection: &Collection, search: &Search) -> Outcome<String> {
 }
 
 fn print(hit: &Hit, out: &mut Out) -> Outcome<()> {
-    let source = hit.source.as_deref().map(|s| format!("  source {s}")).unwrap_or_default();
-    out.line(format_args!("{:>3}. {}  score {:.4}{source}  ({})", hit.rank + 1, hit.id, hit.score, ranks(&hit.retrievers)))?;
+    let source = hit.source.as_deref().map(|s| format!("  source {}", Name(s))).unwrap_or_default();
+    out.line(format_args!("{:>3}. {}  score {:.4}{source}  ({})", hit.rank + 1, Name(&hit.id), hit.score, ranks(&hit.retrievers)))?;
     match excerpt(&hit.text, EXCERPT_CHARS) {
         text if text.is_empty() => Ok(()),
         text => out.line(format_args!("     {text}")),

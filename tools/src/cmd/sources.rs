@@ -1,7 +1,7 @@
 //! `triune sources`: the registry of sources, each with what is stored of it.
 
 use crate::args::SourcesArgs;
-use crate::output::{Counted, Out, Outcome};
+use crate::output::{Counted, Name, Out, Outcome};
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 use triune::SourceInfo;
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &SourcesArgs, out: &mut Out) -> Outcome<()> {
             }))?,
             false => out.line(format_args!(
                 "{}: {}, {}, {} bytes",
-                s.source,
+                Name(&s.source),
                 Counted(s.documents, "chunk"),
                 Counted(s.entities, "distinct entity name"),
                 s.bytes

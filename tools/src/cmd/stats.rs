@@ -1,7 +1,7 @@
 //! `triune stats`: what the database holds, by collection.
 
 use crate::args::{StatsArgs, Target};
-use crate::output::{Counted, Out, Outcome};
+use crate::output::{Counted, Name, Out, Outcome};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -175,6 +175,7 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Outcome<()> {
         return out.object(&report);
     }
     for (name, n) in &report.collections {
+        let name = Name(name);
         out.line(format_args!(
             "{name}: {}, {}, {}, {}, {}, {}",
             Counted(n.documents, "document"),

@@ -5,7 +5,7 @@
 //! the fused list, the first k.
 
 use super::search::ranks;
-use crate::output::{Counted, Out, Outcome};
+use crate::output::{Counted, Name, Out, Outcome};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use triune::retrieval::fusion::{WeightedList, reciprocal_rank_fusion};
@@ -17,7 +17,7 @@ pub(crate) fn run(collection: &Collection, search: &Search, id: &str, out: &mut 
         let Verdict { step, why, legs, rank, score } = &verdict;
         return out.object(&json!({ "id": id, "step": step, "why": why, "rank": rank, "score": score, "legs": legs }));
     }
-    out.line(format_args!("{id}: {}", verdict.why))?;
+    out.line(format_args!("{}: {}", Name(id), verdict.why))?;
     verdict.legs.iter().try_for_each(|leg| out.line(format_args!("  {}: {}", leg["name"].as_str().unwrap_or_default(), words(&leg["why"]))))
 }
 

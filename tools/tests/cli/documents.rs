@@ -66,6 +66,30 @@ fn a_source_that_the_metadata_names_is_not_printed_as_given() {
 }
 
 #[test]
+fn a_name_keeps_to_its_line() {
+    let db = Db::new(&[]);
+    let document = r#"{"id":"a\nb\u001b[2J","source":"s\nt\u001b[2J","text":"words","entities":[{"name":"E\nF","type":"x","mentions":1}]}"#;
+    db.run("put", &[document]).ok();
+    let (id, source) = (r"a\x0ab\x1b[2J", r"s\x0at\x1b[2J");
+    for (name, rest, shown) in [
+        ("scan", &[][..], vec![id, source]),
+        ("sources", &[], vec![source]),
+        ("search", &["words"], vec![id, source]),
+        ("graph", &["entity", "E\nF"], vec![r"E\x0aF"]),
+        ("patch", &["a\nb\u{1b}[2J", r#"{"metadata":{"k":1}}"#], vec![id]),
+    ] {
+        let run = db.run(name, rest).ok();
+        assert!(shown.iter().all(|shown| run.stdout.contains(shown)), "{name}: {}", run.stdout);
+        assert!(
+            run.stdout.lines().count() == if name == "search" { 2 } else { 1 } && !run.stdout.contains('\u{1b}'),
+            "{name}: {}",
+            run.stdout
+        );
+    }
+    assert_eq!(db.run("scan", &["--json"]).ok().ids(), ["a\nb\u{1b}[2J"], "JSON has its own way to spell them");
+}
+
+#[test]
 fn put_reads_many_documents_from_stdin_in_one_commit() {
     let db = Db::new(&[]);
     db.feed("put", &["-", "--json"], "{\"id\":\"a\",\n \"text\":\"1\"}\n\n{\"id\":\"b\"}{\"id\":\"a\",\"text\":\"2\"}\n").ok();
