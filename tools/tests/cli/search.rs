@@ -215,6 +215,14 @@ fn a_batch_answers_line_for_line_and_flags_fill_the_gaps() {
 }
 
 #[test]
+fn the_questions_of_the_demo_can_be_asked_as_they_stand() {
+    let db = corpus();
+    let questions = concat!(env!("CARGO_MANIFEST_DIR"), "/../demo/questions.jsonl");
+    let answers = db.run("search", &["--queries", questions, "--mode", "text"]).ok().objects();
+    assert!(answers.len() == 12 && answers.iter().all(|answer| answer["hits"].is_array()), "{answers:?}");
+}
+
+#[test]
 fn bad_lines_are_answered_in_their_place_and_the_first_decides_the_status() {
     let db = corpus();
     let run = batch(
