@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Insert or replace documents in one commit
     Put(PutArgs),
-    /// Merge metadata into one document, or replace its text or vector; it moves to the end of `scan`
+    /// Merge metadata into one document, or replace its text, vector, entities or relations; it moves to the end of `scan`
     Patch(PatchArgs),
     /// Delete documents by id, by source or by filter, or all of them
     Delete(DeleteArgs),
@@ -409,7 +409,8 @@ pub(crate) struct PatchArgs {
     /// The document to change
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// {"metadata","text","vector"}: metadata keys are merged, null deletes one; "vector":null removes the vector. `-` reads stdin
+    /// {"metadata","text","vector","entities","relations"}: metadata keys are merged, null deletes one; "vector":null removes the vector,
+    /// "entities":null has them found in the text. `-` reads stdin
     #[arg(value_name = "JSON|-")]
     pub(crate) patch: String,
 }

@@ -18,6 +18,10 @@ use triune::{Document, ErrorCode, Metadata, StoredDocument};
 /// The keys that a line may hold whatever the flags say.
 const KNOWN: [&str; 7] = ["id", "text", "metadata", "vector", "source", "entities", "relations"];
 
+/// What `entities` and `relations` hold.
+pub(crate) const ENTITIES: &str = "an array of {\"name\",\"type\",\"mentions\"}";
+pub(crate) const RELATIONS: &str = "an array of {\"source\",\"target\",\"type\",\"description\",\"weight\"}";
+
 /// Lines of a file or of stdin, counted from 1; blank ones are counted and skipped.
 pub(crate) struct Lines {
     reader: Box<dyn BufRead>,
@@ -221,11 +225,10 @@ impl Form {
             document.source = Some(value("source", raw, "a string")?);
         }
         if let Some(raw) = fields.get("entities") {
-            document.entities = Some(value("entities", raw, "an array of {\"name\",\"type\",\"mentions\"}")?);
+            document.entities = Some(value("entities", raw, ENTITIES)?);
         }
         if let Some(raw) = fields.get("relations") {
-            let what = "an array of {\"source\",\"target\",\"type\",\"description\",\"weight\"}";
-            document.relations = Some(value("relations", raw, what)?);
+            document.relations = Some(value("relations", raw, RELATIONS)?);
         }
         document.metadata = self.metadata(&fields)?;
         Ok(document)

@@ -120,8 +120,38 @@ fn patch_merges_metadata_and_replaces_text_and_vector() {
     assert_eq!(db.run("get", &["a", "--vectors"]).ok().objects()[0].get("vector"), None);
     db.run("patch", &["b", r#"{"text":"x"}"#]).refused(10, "NotFound", &["b"]);
     db.run("patch", &["a", r#"{"title":"x"}"#]).refused(17, "InvalidArgument", &["\"title\""]);
-    db.run("patch", &["a", r#"{"entities":[]}"#]).refused(17, "InvalidArgument", &["\"entities\""]);
+    db.run("patch", &["a", r#"{"entities":["E"]}"#]).refused(17, "InvalidArgument", &["\"entities\"", "an array of"]);
     db.run("patch", &["a", r#"{"vector":[1,2,3]}"#]).refused(15, "SchemaMismatch", &["2", "3"]);
+}
+
+#[test]
+fn patch_replaces_entities_and_relations() {
+    let db = Db::new(&[]);
+    db.run("put", &[r#"{"id":"a","text":"Marie Curie found it."}"#]).ok();
+    let radium = json!({"id": "a", "text": "Marie Curie found it.", "entities": [{"name": "Radium", "type": "element", "mentions": 2}],
+        "relations": [{"source": "Marie Curie", "target": "Radium", "type": "found", "weight": 1.0}]});
+    let patch = r#"{"entities":[{"name":"Radium","type":"element","mentions":2}],"relations":[{"source":"Marie Curie","target":"Radium","type":"found"}]}"#;
+    db.run("patch", &["a", patch]).ok();
+    let get = || db.run("get", &["a"]).ok().objects().remove(0);
+    assert_eq!(get(), radium);
+    assert!(db.run("graph", &["neighbors", "radium"]).ok().stdout.contains("Marie Curie"));
+    db.run("patch", &["a", r#"{"entities":null,"relations":[]}"#]).ok();
+    assert_eq!((get().get("entities"), get().get("relations")), (None, Some(&json!([]))));
+    db.run("graph", &["entity", "marie curie"]).ok();
+    db.run("graph", &["entity", "radium"]).refused(10, "NotFound", &[]);
+}
+
+#[test]
+fn a_patch_that_names_nothing_leaves_the_document_in_its_place() {
+    let db = Db::new(&[]);
+    db.feed("put", &["-"], r#"{"id":"a","text":"1"}{"id":"b"}"#).ok();
+    let before = db.run("dump", &[]).ok().stdout;
+    for patch in ["{}", r#"{"metadata":{},"text":null}"#] {
+        assert!(db.run("patch", &["a", patch]).ok().stdout.contains("a stays as it is"));
+        assert_eq!(db.run("patch", &["a", patch, "--json"]).ok().objects()[0], json!({"patched": 0}));
+    }
+    assert_eq!(db.run("dump", &[]).ok().stdout, before);
+    db.run("patch", &["c", "{}"]).refused(10, "NotFound", &["\"c\"", "nothing was changed"]);
 }
 
 #[test]
