@@ -31,9 +31,7 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     args.cutting.check().map_err(Failure::invalid)?;
     walk::check(&args.glob).map_err(|e| Failure::invalid(format!("--glob: {e}")))?;
     let prefix = args.prefix.as_deref().map(|p| p.trim_matches('/')).filter(|p| !p.is_empty());
-    let at =
-        |path: &PathBuf| Root::at(path).map_err(|e| Failure::file(path.display(), &e).reworded(|m| format!("{m}. Nothing was changed")));
-    let roots = args.paths.iter().map(at).collect::<Outcome<Vec<Root>>>()?;
+    let roots = args.paths.iter().map(|path| root(path)).collect::<Outcome<Vec<Root>>>()?;
 
     // Where nothing is yet, an embedder that does not answer leaves nothing.
     let first = match args.target.database.exists() {
@@ -73,6 +71,17 @@ pub(crate) fn run(args: &IngestArgs, out: &mut Out) -> Outcome<()> {
     counts.say(&args.target.collection, started, out)?;
     closed?;
     if counts.passed_over > 0 { Err(Failure::Incomplete) } else { Ok(()) }
+}
+
+/// A path that was given, which must be there.
+fn root(path: &Path) -> Outcome<Root> {
+    // The current directory is still found as `.` when it was removed, and is empty then: nobody who asks to --prune means that.
+    if path.is_dir() && path.canonicalize().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+        let message =
+            format!("{:?} is a directory that was removed. Nothing was changed; name one that is there", path.display().to_string());
+        return Err(Failure::not_found(message));
+    }
+    Root::at(path).map_err(|e| Failure::file(path.display(), &e).reworded(|m| format!("{m}. Nothing was changed")))
 }
 
 /// The database, and whether it was made.

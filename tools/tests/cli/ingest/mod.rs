@@ -364,6 +364,19 @@ fn sizes_can_be_chosen() {
     case.ingest(&["--chunk-size", "5"]).refused(17, "InvalidArgument", &["--chunk-overlap", "50", "5"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_current_directory_that_was_removed_is_refused_and_prunes_nothing() {
+    let case = Case::new();
+    case.write("a.txt", "a");
+    case.ingest(&[]).ok();
+    let mut here = std::process::Command::new("sh");
+    here.args(["-c", r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" ingest "$1" . --prune"#, env!("CARGO_BIN_EXE_triune")]);
+    let run = Run::of(here.arg(case.db.path()).current_dir(case.db.directory.path()).output().expect("sh runs"));
+    run.refused(10, "NotFound", &["\".\" is a directory that was removed", "Nothing was changed"]);
+    assert_eq!(case.db.count(), 1);
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_is_made() {
     let case = Case::new();
