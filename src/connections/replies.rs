@@ -68,7 +68,7 @@ pub(super) fn checked(who: &str, vectors: Vec<Vec<f32>>, texts: usize, dimension
 }
 
 /// What is wrong with JSON, and where. The parser's own words may repeat a piece of what it read, and what it read may repeat what was asked.
-#[cfg(any(feature = "http", feature = "command", feature = "local-model"))]
+#[cfg(any(feature = "http", feature = "command"))]
 pub(super) fn fault(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Io => "cannot be read",

@@ -65,6 +65,11 @@ enum Life {
     DamagedDead,
 }
 
+/// The largest section of a kind.
+fn largest(disk: &SimDirectory, kind: SectionKind) -> Section {
+    sections_of(disk).into_iter().filter(|s| s.kind == kind as u16).max_by_key(|s| s.length).unwrap()
+}
+
 /// One byte of every block of a section.
 fn damage(disk: &SimDirectory, section: &Section) {
     (section.start..section.start + section.length).step_by(BLOCK_BYTES).for_each(|at| flip(disk, &section.file, at));
@@ -185,9 +190,11 @@ fn a_death_in_a_damaged_segment_locks_nobody_out() {
 #[test]
 fn what_two_damages_keep_from_being_counted_is_counted_once_they_are_gone() {
     let sound = closed();
-    let of = |kind: SectionKind| sections_of(&sound).into_iter().filter(|s| s.kind == kind as u16).max_by_key(|s| s.length).unwrap();
-    let docs = of(SectionKind::Docs);
-    for (other, life) in [SectionKind::Postings, SectionKind::TermInfos].map(of).iter().flat_map(|o| [(o, Life::Closed), (o, Life::Killed)])
+    let docs = largest(&sound, SectionKind::Docs);
+    for (other, life) in [SectionKind::Postings, SectionKind::TermInfos]
+        .map(|kind| largest(&sound, kind))
+        .iter()
+        .flat_map(|o| [(o, Life::Closed), (o, Life::Killed)])
     {
         let what = format!("sections {} and {}, {life:?}", docs.kind, other.kind);
         let said = sound_answers(&sound, Death::Delete);
@@ -210,8 +217,8 @@ fn what_two_damages_keep_from_being_counted_is_counted_once_they_are_gone() {
 fn counts_that_damage_hides_stop_no_rebuild_of_another_collection() {
     let sound = closed();
     put_other(&sound, "segment", "before the damage");
-    let of = |kind: SectionKind| sections_of(&sound).into_iter().filter(|s| s.kind == kind as u16).max_by_key(|s| s.length).unwrap();
-    let disk = die(&sound, &[&of(SectionKind::Docs), &of(SectionKind::Postings)], Death::Delete, Life::Killed).unwrap();
+    let [docs, postings] = [SectionKind::Docs, SectionKind::Postings].map(|kind| largest(&sound, kind));
+    let disk = die(&sound, &[&docs, &postings], Death::Delete, Life::Killed).unwrap();
     assert_eq!(rebuild_directory(Arc::new(disk.clone()), options(), Some("other")).unwrap().segments, 1);
     put_other(&disk, "a", "rebuilt beside damage");
     assert_exact_or_corrupt(&open(&disk), &sound_answers(&sound, Death::Delete), "rebuilt beside damage");
@@ -220,7 +227,7 @@ fn counts_that_damage_hides_stop_no_rebuild_of_another_collection() {
 #[test]
 fn a_read_that_fails_is_no_damage() {
     let disk = closed();
-    let docs = sections_of(&disk).into_iter().filter(|s| s.kind == SectionKind::Docs as u16).max_by_key(|s| s.length).unwrap();
+    let docs = largest(&disk, SectionKind::Docs);
     let pread = Options { io_mode: IoMode::Pread, ..options() };
     let db = Database::open_with(Arc::new(disk.clone()), pread).unwrap();
     Death::Delete.commit(&db).unwrap();
