@@ -22,7 +22,7 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     let kept = args.ledger.as_ref().is_some_and(|path| is_kept(found.ledger(), path));
     let half = if kept { None } else { keep(found.ledger(), args, out)? };
     if !found.ledger().is_empty() && !args.accept_loss {
-        half.map(Half::keep);
+        half.into_iter().for_each(Half::keep);
         let saved = Counted(found.collections().iter().map(|c| c.documents).sum(), "document");
         let losses = Counted(found.ledger().len() as u64, "line");
         return Err(Failure::Refused {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &SalvageArgs, out: &mut Out) -> Outcome<()> {
     let saved = save(&found, &args.out);
     // That of a database that stands, or may stand, stays; any other is written again by the next attempt.
     if saved.as_ref().map_or_else(|e| e.code() == ErrorCode::OutcomeUnknown, |_| true) {
-        half.map(Half::keep);
+        half.into_iter().for_each(Half::keep);
     }
     let report = saved.map_err(super::taken)?;
     if out.json() {

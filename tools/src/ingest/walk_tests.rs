@@ -53,11 +53,13 @@ fn by_the_crate(root: &Root, rules: &Rules) -> BTreeSet<String> {
 
 fn place(error: &ignore::Error) -> &Path {
     use ignore::Error::{Loop, WithDepth, WithPath};
-    match error {
-        WithDepth { err, .. } => place(err),
-        WithPath { path, .. } | Loop { child: path, .. } => path,
-        other => panic!("{other}"),
+    if let WithDepth { err, .. } = error {
+        return place(err);
     }
+    if let WithPath { path, .. } | Loop { child: path, .. } = error {
+        return path;
+    }
+    panic!("{error}")
 }
 
 #[test]
