@@ -36,8 +36,10 @@ const SCORE_COST: f64 = 3.0;
 const CODE_COST: f64 = 0.7;
 /// ... of noting that a row may be an answer,
 const MARK_COST: f64 = 0.04;
-/// ... of going on from a node by looking through all its neighbours.
-const STEP_COST: f64 = 60.0;
+/// ... of going on from a node by looking through its neighbours at theirs: what is met and compared,
+const STEP_COST: f64 = 70.0;
+/// ... and the rows of links that are looked at, more of them the smaller the share of nodes that may be answers.
+const STEP_COST_BY_SHARE: f64 = 6.0;
 /// Below so many rows they are scored one by one, exactly.
 const FEW: u64 = 256;
 /// From this share of rows on that may be answers, a walk keeps a few more nodes and those that may not are sifted out at its end.
@@ -45,8 +47,13 @@ const SIFTED: f64 = 0.6;
 /// From this share on, a walk goes through all.
 const THROUGH_ALL: f64 = 0.3;
 /// A walk of which some nodes may not be answers finds less than one of which all may, and keeps so many times as much to make up for it:
-/// through all, and two hops away.
-const WIDER: [f64; 2] = [1.4, 2.0];
+/// through all,
+const WIDER: f64 = 1.4;
+/// ... and two hops away, where one node in five may be an answer.
+const WIDER_TWO_HOPS: f64 = 2.0;
+const ONE_IN_FIVE: f64 = 0.2;
+/// With fewer it keeps more, as the root of the share goes, up to so many times that: it has fewer ways to what is far from the query.
+const WIDER_MOST: f64 = 4.0;
 /// The most nodes of a beam.
 const BEAM_MOST: usize = 8_192;
 
@@ -84,10 +91,11 @@ pub(super) fn plan(graph: &StoredGraph, admitted: Admitted<'_>, effort: Effort, 
     // A bitmap may count rows without a vector, so there may be more of them than nodes.
     let share = (candidates as f64 / nodes).min(1.0);
     let two_hops = share < THROUGH_ALL && matches!(admitted, Admitted::Only(_));
-    let wide = (ef as f64 * WIDER[usize::from(two_hops)]).ceil() as usize;
+    let wider = if two_hops { WIDER_TWO_HOPS * (ONE_IN_FIVE / share).sqrt().clamp(1.0, WIDER_MOST) } else { WIDER };
+    let wide = (ef as f64 * wider).ceil() as usize;
     // Through all, a walk goes on until it met `ef` answers: as many nodes as that takes. Two hops away, it meets little else.
     let mark = candidates as f64 * MARK_COST;
-    let walk = if two_hops { mark + wide as f64 * STEP_COST } else { compared(graph, (wide as f64 / share) as usize) };
+    let walk = if two_hops { mark + wide as f64 * (STEP_COST + STEP_COST_BY_SHARE / share) } else { compared(graph, (wide as f64 / share) as usize) };
     let codes = match (admitted, graph.has_codes()) {
         (Admitted::Only(_), true) if candidates > FEW => mark + candidates as f64 * CODE_COST,
         _ => f64::INFINITY,

@@ -30,6 +30,8 @@ pub struct Restricted {
 
 /// Nodes that a scan compares at once.
 const SCAN_NODES: usize = 64;
+/// Rows of links that are asked for before the first of them is looked at.
+const ROWS_AHEAD: usize = 8;
 /// With fewer answers than this among what a node leads to, two hops away, some nodes that are none become bridges.
 const FEW: usize = 4;
 
@@ -57,7 +59,7 @@ impl Scratch {
                 self.survivors.push(start);
             }
         }
-        self.offer(space, query, admits, usize::MAX);
+        self.offer(space, query, links, admits, usize::MAX);
         while let Some((distance, node)) = self.pool.expand_at() {
             if !self.answers.admits(distance) {
                 break;
@@ -67,8 +69,11 @@ impl Scratch {
             }
             match how.through {
                 Through::All => {
-                    self.gather(links, node, &mut |_| true);
-                    self.offer(space, query, admits, usize::MAX);
+                    if !self.visited.insert_row(links.unchecked(0, node), links.points(), &mut self.survivors) {
+                        // As in a walk of which all nodes may be answers.
+                        links.row(0, node);
+                    }
+                    self.offer(space, query, links, admits, usize::MAX);
                 }
                 Through::TwoHops => self.step_over(space, query, links, node, admits),
             }
@@ -117,10 +122,12 @@ impl Scratch {
     fn step_over<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, node: u32, admits: &mut impl FnMut(u32) -> bool) {
         self.gather(links, node, admits);
         let most = links.row(0, node).len();
+        self.passed_over.iter().take(ROWS_AHEAD).for_each(|&passed| links.fetch(passed));
         for i in 0..self.passed_over.len() {
             if self.survivors.len() >= most {
                 break;
             }
+            self.passed_over.get(i + ROWS_AHEAD).into_iter().for_each(|&passed| links.fetch(passed));
             for &link in links.row(0, self.passed_over[i]).iter().take_while(|&&link| link != NONE) {
                 if (link as usize) < links.points() && !self.visited.contains(link) && admits(link) {
                     self.visited.insert(link);
@@ -129,15 +136,15 @@ impl Scratch {
             }
         }
         let found = self.survivors.len();
-        self.offer(space, query, &mut |_| true, usize::MAX);
+        self.offer(space, query, links, &mut |_| true, usize::MAX);
         if found < FEW {
             std::mem::swap(&mut self.survivors, &mut self.passed_over);
-            self.offer(space, query, &mut |_| false, FEW);
+            self.offer(space, query, links, &mut |_| false, FEW);
         }
     }
 
     /// Compares the survivors with the query. The `most` nearest of them join the beam, and those that `admits` takes the answers.
-    fn offer<S: Space>(&mut self, space: &S, query: &S::Query, admits: &mut impl FnMut(u32) -> bool, most: usize) {
+    fn offer<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, admits: &mut impl FnMut(u32) -> bool, most: usize) {
         self.distances.resize(self.survivors.len(), 0.0);
         space.distances(query, &self.survivors, &mut self.distances);
         self.compared += self.survivors.len() as u64;
@@ -153,6 +160,7 @@ impl Scratch {
             }
             if self.pool.admits(distance) {
                 self.pool.insert(distance, node);
+                links.fetch(node);
             }
             if admits(node) {
                 self.answers.insert(distance, node);

@@ -100,13 +100,19 @@ fn orders(data: &Data, graph: &triune::vector::hnsw::graph::Graph, a: &Arguments
     let sealed = seal(graph);
     let mut plain: Vec<u32> = (0..data.points() as u32).collect();
     plain.sort_by_key(|&point| std::cmp::Reverse(graph.levels[point as usize]));
-    let plain = renumbered(&sealed, &plain);
-    let spaces = [&plain, &sealed].map(|sealed| CodeSpace::of(&data.rows(&sealed.points), data.dimension));
-    let of = |sealed: &triune::vector::hnsw::sealed::Sealed| data.renumbered(&sealed.points);
-    let sets = [of(&plain), of(&sealed)];
+    let graphs = [("by level", renumbered(&sealed, &plain)), ("sealed", sealed)];
+    let rows = [0, 1].map(|i| data.rows(&graphs[i].1.points));
+    let codes = [0, 1].map(|i| (!a.floats).then(|| CodeSpace::of(&rows[i], data.dimension)));
+    let sets = [0, 1].map(|i| data.renumbered(&graphs[i].1.points));
     for &ef in &a.efs {
-        for (name, sealed, space, set) in [("by level", &plain, &spaces[0], &sets[0]), ("sealed", &sealed, &spaces[1], &sets[1])] {
-            let found = measure(set, a.repeats, |query, found| query.by_codes(space, sealed, ef, found));
+        for (i, (name, links)) in graphs.iter().enumerate() {
+            let found = match &codes[i] {
+                Some(codes) => measure(&sets[i], a.repeats, |query, found| query.by_codes(codes, links, ef, found)),
+                None => {
+                    let floats = FloatSpace::new(&rows[i], data.dimension);
+                    measure(&sets[i], a.repeats, |query, found| query.by_floats(&floats, links, ef, found))
+                }
+            };
             println!("ef {ef:4}  {name:8}  {found}");
         }
     }
