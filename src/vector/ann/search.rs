@@ -192,6 +192,7 @@ impl Searcher {
             }
             Plan::Sifted { ef, enough, otherwise } => {
                 self.found.extend(self.scratch.search(space, query, walked, ef));
+                self.found.iter().for_each(|&(_, node)| walked.graph.fetch_position(node));
                 self.found.retain(|&(_, node)| admits(node));
                 if self.found.len() >= enough {
                     return Ok(true);

@@ -15,6 +15,7 @@ use crate::vector::hnsw::images::Images;
 use crate::vector::hnsw::sealed::Sealed;
 use crate::vector::kernel;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
 /// The vector graph of one open segment.
@@ -36,17 +37,31 @@ pub(super) struct StoredCodes {
     pub(super) shape: CodesShape,
     pub(super) bytes: Region,
     pub(super) coder: Coder,
+    /// The nodes whose rows were checked, by bits: one is asked for where four of blocks would be.
+    known: Vec<AtomicU64>,
 }
 
 impl StoredCodes {
     /// Checks the rows of these nodes, and what belongs to them.
     #[inline]
     pub(super) fn admit(&self, nodes: &[u32]) -> Result<()> {
+        let known = |node: u32| self.known.get(node as usize / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (node % 64) & 1 != 0);
+        // All are looked at without a branch on the way.
+        if nodes.iter().fold(true, |all, &node| all & known(node)) { Ok(()) } else { self.check(nodes) }
+    }
+
+    #[cold]
+    fn check(&self, nodes: &[u32]) -> Result<()> {
         self.bytes.admit_rows(nodes, 0, self.shape.stride)?;
-        match self.shape.meta {
-            MetaPlace::Inside => Ok(()),
-            MetaPlace::After => self.bytes.admit_rows(nodes, self.shape.rows_bytes() as usize, META_BYTES),
+        if self.shape.meta == MetaPlace::After {
+            self.bytes.admit_rows(nodes, self.shape.rows_bytes() as usize, META_BYTES)?;
         }
+        for &node in nodes {
+            if let Some(word) = self.known.get(node as usize / 64) {
+                word.fetch_or(1 << (node % 64), Ordering::Release);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -62,7 +77,7 @@ pub struct GraphBytes {
 }
 
 impl StoredGraph {
-    /// Opens the graph of a segment with these vectors; `None` when it has none. O(levels + dimension), but in the mode that reads by system
+    /// Opens the graph of a segment with these vectors; `None` when it has none. O(levels + dimension + nodes / 64), but in the mode that reads by system
     /// calls, where links and codes are read into memory.
     pub fn open(segment: &SegmentReader, vectors: VectorsShape, metric: Metric, pinned: bool) -> Result<Option<StoredGraph>> {
         let Some(section) = segment.section(SectionKind::VectorGraph) else { return Ok(None) };
@@ -189,7 +204,8 @@ fn open_codes(section: Section, vectors: VectorsShape, metric: Metric, pinned: b
         bytes = bytes.pinned()?;
     }
     bytes.advise(Usage::Random);
-    Ok((StoredCodes { shape, bytes, coder: Coder::new(metric, centre) }, unit))
+    let known = (0..shape.count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+    Ok((StoredCodes { shape, bytes, coder: Coder::new(metric, centre), known }, unit))
 }
 
 fn located(section: &Section, e: FormatError) -> Error {
