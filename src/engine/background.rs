@@ -32,8 +32,10 @@ pub(crate) struct Background {
     called: Mutex<bool>,
     wake: Condvar,
     stop: AtomicBool,
-    /// Set while the thread's merge is to be given up: when it is to stop, and when somebody waits who merges all of it.
+    /// Set while the thread's merge is to be given up, since somebody waits: who merges all of it, or stops the thread.
     give_way: AtomicBool,
+    /// How many wait.
+    waiting: Mutex<u32>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The thread that keeps the intervals: a long merge must not make it late. Started with the first promise.
     syncer: Mutex<Option<JoinHandle<()>>>,
@@ -136,9 +138,14 @@ impl Background {
 
     /// Asks the thread to give up the merge that it is at, until `given` returns.
     pub(crate) fn give_way<T>(&self, given: impl FnOnce() -> T) -> T {
-        self.give_way.store(true, Ordering::Relaxed);
+        let waiting = |change: fn(u32) -> u32| {
+            let mut waiting = self.waiting.lock();
+            *waiting = change(*waiting);
+            self.give_way.store(*waiting > 0, Ordering::Relaxed);
+        };
+        waiting(|others| others + 1);
         let result = given();
-        self.give_way.store(false, Ordering::Relaxed);
+        waiting(|with_me| with_me - 1);
         result
     }
 
@@ -149,15 +156,17 @@ impl Background {
 
     /// Stops the thread and waits for it.
     pub(crate) fn stop(&self) {
-        [&self.stop, &self.give_way].into_iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+        self.stop.store(true, Ordering::Relaxed);
         self.call();
         self.call_syncer();
         let threads = [self.thread.lock().take(), self.syncer.lock().take()];
-        for thread in threads.into_iter().flatten() {
-            // The threads catch panics; whatever ends one all the same must not keep a database from closing.
-            let _ = thread.join();
-        }
-        [&self.stop, &self.give_way].into_iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
+        self.give_way(|| {
+            for thread in threads.into_iter().flatten() {
+                // The threads catch panics; whatever ends one all the same must not keep a database from closing.
+                let _ = thread.join();
+            }
+        });
+        self.stop.store(false, Ordering::Relaxed);
     }
 
     /// The error of the last background work, once.
@@ -354,5 +363,23 @@ impl Core {
         let mut damage = Damage::default();
         while self.merge_due(&mut damage)? {}
         damage.into_result()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_gives_way_until_nobody_waits_any_more() {
+        let background = Background::default();
+        let gives_way = || background.give_way.load(Ordering::Relaxed);
+        background.give_way(|| {
+            background.give_way(|| assert!(gives_way()));
+            assert!(gives_way(), "one still waits");
+            background.stop();
+            assert!(gives_way(), "stopping ends for nobody else");
+        });
+        assert!(!gives_way() && !background.stop.load(Ordering::Relaxed));
     }
 }

@@ -128,8 +128,9 @@ impl CodesShape {
         let rows = [aux, aux.checked_add(META_BYTES as u64)?].map(|bytes| items.checked_mul(bytes));
         let centre = |rows: Option<u64>| length.checked_sub(UNIT_BYTES)?.checked_sub(rows?);
         let dimensions = rows.into_iter().filter_map(|rows| u32::try_from(centre(rows)? / 4).ok());
-        let shapes = dimensions.filter(|&d| d > 0 && d as usize <= limits::DIMENSION_MAX + 1).flat_map(|d| [CodesShape::new(count, d), CodesShape::earlier(count, d)]);
-        shapes.into_iter().find(|shape| (aux, length) == (shape.stride as u64, shape.length()))
+        let possible = dimensions.filter(|&d| d > 0 && d as usize <= limits::DIMENSION_MAX + 1);
+        let mut shapes = possible.flat_map(|d| [CodesShape::new(count, d), CodesShape::earlier(count, d)]);
+        shapes.find(|shape| (aux, length) == (shape.stride as u64, shape.length()))
     }
 }
 

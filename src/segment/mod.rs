@@ -21,6 +21,7 @@ mod writer;
 
 pub use reader::{Section, SegmentReader};
 pub use region::Region;
+pub(crate) use region::is_set;
 pub use touched::TouchedBytes;
 pub use writer::{SegmentSummary, SegmentWriter};
 

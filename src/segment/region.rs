@@ -97,8 +97,8 @@ impl Region {
     }
 }
 
-/// Whether a block's bit is set; not that of a block beyond the last.
+/// Whether a bit is set, of a block that was checked say; not one beyond the last.
 #[inline]
-fn is_set(verified: &[AtomicU64], block: usize) -> bool {
-    verified.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 != 0)
+pub(crate) fn is_set(bits: &[AtomicU64], at: usize) -> bool {
+    bits.get(at / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (at % 64) & 1 != 0)
 }

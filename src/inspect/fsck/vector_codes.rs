@@ -29,8 +29,9 @@ pub(super) fn open(reader: &SegmentReader, vectors: &VectorsReader, metric: Metr
     let of = vectors.shape();
     let shape = CodesShape::decode(of, metric, section.items(), section.aux(), section.len());
     let shape = shape.map_err(|e| section.corrupt(e.offset, e.what))?;
-    for first in (0..shape.count).step_by((PIECE_BYTES / shape.stride as u64) as usize) {
-        check_piece(&section, &shape, first, shape.count.min(first.saturating_add((PIECE_BYTES / shape.stride as u64) as u32)))?;
+    let rows_at_once = (PIECE_BYTES / shape.stride as u64) as u32;
+    for first in (0..shape.count).step_by(rows_at_once as usize) {
+        check_piece(&section, &shape, first, shape.count.min(first.saturating_add(rows_at_once)))?;
         progress.add(0)?;
     }
     let tail = section.read(shape.unit_offset()..section.len())?;

@@ -8,7 +8,7 @@ use crate::format::vector_graph::{GraphShape, NO_LINK, VectorGraphHeader, view_n
 use crate::format::vectors::VectorsShape;
 use crate::io::{Bytes, Usage};
 use crate::options::Metric;
-use crate::segment::{Region, Section, SegmentReader};
+use crate::segment::{Region, Section, SegmentReader, is_set};
 use crate::vector::hnsw::codes::Coder;
 use crate::vector::hnsw::graph::Links;
 use crate::vector::hnsw::images::Images;
@@ -45,9 +45,8 @@ impl StoredCodes {
     /// Checks the rows of these nodes, and what belongs to them.
     #[inline]
     pub(super) fn admit(&self, nodes: &[u32]) -> Result<()> {
-        let known = |node: u32| self.known.get(node as usize / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (node % 64) & 1 != 0);
         // All are looked at without a branch on the way.
-        if nodes.iter().fold(true, |all, &node| all & known(node)) { Ok(()) } else { self.check(nodes) }
+        if nodes.iter().fold(true, |all, &node| all & is_set(&self.known, node as usize)) { Ok(()) } else { self.check(nodes) }
     }
 
     #[cold]

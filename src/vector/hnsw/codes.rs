@@ -60,7 +60,7 @@ impl Coder {
     /// Writes the codes of an image to the beginning of a row, and returns its scale and its bias.
     pub fn encode(&self, image: &[f32], row: &mut [u8]) -> (f32, f32) {
         let residual = || image.iter().zip(&self.centre).map(|(y, m)| y - m);
-        let greatest = residual().fold(0f32, |most, r| most.max(r.abs()));
+        let greatest = greatest(image, &self.centre);
         // Where all components are nearly those of the centre, a 63rd of the rest may be no number to divide by.
         let scale = if greatest > 0.0 { (greatest / 63.0).max(f32::MIN_POSITIVE) } else { 1.0 };
         row.iter_mut().zip(residual()).for_each(|(c, r)| *c = ((r / scale).round() as i32 + 64).clamp(1, 127) as u8);

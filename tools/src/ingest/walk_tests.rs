@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 fn tree() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory can be made");
     let files = [
-        ("above/.gitignore", "*.up\n/root/anchored.txt\n!saved.low\nfolder/\n"),
+        ("above/.gitignore", "*.up\n/top/anchored.txt\n!saved.low\nfolder/\n"),
         ("above/.ignore", "*.bak\n"),
-        ("above/root/.gitignore", "\u{feff}*.log\r\n!keep.log\n/build/\n!.shown\n*.low\n# a remark\n[\n"),
-        ("above/root/.ignore", "!again.log\n"),
-        ("above/root/.git/info/exclude", "*.excluded\n"),
-        ("above/root/deep/.gitignore", "!*.bak\n!back.log\n*.here\n"),
-        ("above/root/deep/.ignore", "*.txt\n!yes.txt\n"),
-        ("above/root/tree/.git", "gitdir: GIT/worktrees/tree\n"),
+        ("above/top/.gitignore", "\u{feff}*.log\r\n!keep.log\n/build/\n!.shown\n*.low\n# a remark\n[\n"),
+        ("above/top/.ignore", "!again.log\n"),
+        ("above/top/.git/info/exclude", "*.excluded\n"),
+        ("above/top/deep/.gitignore", "!*.bak\n!back.log\n*.here\n"),
+        ("above/top/deep/.ignore", "*.txt\n!yes.txt\n"),
+        ("above/top/tree/.git", "gitdir: GIT/worktrees/tree\n"),
         ("git/worktrees/tree/commondir", "../..\n"),
         ("git/info/exclude", "*.shared\n"),
     ];
@@ -28,11 +28,11 @@ fn tree() -> tempfile::TempDir {
     let git = dir.path().join("git").display().to_string();
     files.iter().for_each(|(name, text)| write(dir.path().join(name), &text.replace("GIT", &git)));
     for folder in ["", "deep", "deep/deeper", "tree", "tree/below"] {
-        names.iter().chain(&more).for_each(|name| write(dir.path().join("above/root").join(folder).join(name), name));
+        names.iter().chain(&more).for_each(|name| write(dir.path().join("above/top").join(folder).join(name), name));
     }
     #[cfg(unix)]
     for (link, to) in [("nowhere.log", "nowhere"), ("nowhere.rs", "nowhere"), ("round", ".."), ("link", "deep")] {
-        std::os::unix::fs::symlink(to, dir.path().join("above/root").join(link)).expect("a link can be made");
+        std::os::unix::fs::symlink(to, dir.path().join("above/top").join(link)).expect("a link can be made");
     }
     dir
 }
@@ -65,7 +65,7 @@ fn place(error: &ignore::Error) -> &Path {
 #[test]
 fn what_is_left_out_is_what_the_crates_own_walk_leaves_out() {
     let dir = tree();
-    let root = Root::at(&dir.path().join("above/root")).expect("it is a folder");
+    let root = Root::at(&dir.path().join("above/top")).expect("it is a folder");
     let mut answers = BTreeSet::new();
     for bits in 0..8 {
         for globs in [&[][..], &["*.log", "!keep.log"], &["!*.txt"]] {

@@ -33,8 +33,11 @@ impl<'a> CodeRows<'a> {
     /// When `bytes` are fewer than the shape says.
     #[inline]
     pub fn new(bytes: &'a [u8], shape: &CodesShape) -> CodeRows<'a> {
-        let meta = &bytes[..shape.unit_offset() as usize];
-        CodeRows { codes: &bytes[..shape.rows_bytes() as usize], stride: shape.stride, meta: &meta[meta.len().min(shape.meta_offset(0) as usize)..], step: shape.meta_step() }
+        let codes = &bytes[..shape.rows_bytes() as usize];
+        let all = &bytes[..shape.unit_offset() as usize];
+        // Without rows there is no scale of the first either.
+        let meta = all.get(shape.meta_offset(0) as usize..).unwrap_or_default();
+        CodeRows { codes, stride: shape.stride, meta, step: shape.meta_step() }
     }
 
     /// How many rows there are.
