@@ -75,7 +75,8 @@ pub struct Options {
     pub background: bool,
     /// How many adjacent segments of like size are merged into one. Default: 8.
     pub merge_fan_in: usize,
-    /// Threads that build a vector graph. 0 stands for as many as there are cores. The graph is the same with any number. Default: 0.
+    /// Threads that build a vector graph. 0 stands for as many as there are cores; above 1,024 are taken for that many, and where the
+    /// system has fewer, those that there are do the work. The graph is the same with any number. Default: 0.
     pub build_threads: usize,
     /// Who is told how far merges, compactions, rebuilds and builders have come. Default: nobody.
     pub observer: Option<Observer>,

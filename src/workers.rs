@@ -2,8 +2,18 @@
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// Runs `job` for `0..jobs`, at most `workers` at once, and gives the results in that order. The caller's thread is one of them.
+/// Starts a thread of a scope; `None` when the system has none left. What it would have done is whoever calls to do.
+pub(crate) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Option<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).ok()
+}
+
+/// Runs `job` for `0..jobs`, at most `workers` at once, and gives the results in that order. The caller's thread is one of them; when the system
+/// has no further threads, those that there are do it all.
 pub(crate) fn side_by_side<T: Send>(jobs: usize, workers: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if jobs.min(workers) <= 1 {
         return (0..jobs).map(job).collect();
@@ -19,7 +29,9 @@ pub(crate) fn side_by_side<T: Send>(jobs: usize, workers: usize, job: impl Fn(us
     };
     std::thread::scope(|scope| {
         for _ in 1..jobs.min(workers) {
-            scope.spawn(work);
+            if spawn(scope, work).is_none() {
+                break;
+            }
         }
         work();
     });

@@ -113,10 +113,13 @@ fn told(options: &Options, count: u32) -> impl FnMut(usize) + '_ {
     move |done| options.tell(Progress::Linked { done: done as u64, of: u64::from(count) })
 }
 
+/// More threads than this are never started: each takes memory and an address.
+const THREADS_MOST: usize = 1_024;
+
 /// Threads that build: as many as there are cores when someone waits for it, half of them in the background.
 pub(super) fn threads(options: &Options, in_background: bool) -> usize {
     if options.build_threads > 0 {
-        return options.build_threads;
+        return options.build_threads.min(THREADS_MOST);
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     if in_background { cores.div_ceil(2) } else { cores }

@@ -25,6 +25,7 @@ use crate::memtable::{Analysis, Memtable, graph_weight};
 use crate::options::{Derivation, Options, Schema, check_name, limits};
 use crate::progress::Progress;
 use crate::wal::WalWriter;
+use crate::workers::side_by_side;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -348,18 +349,10 @@ fn weight(document: &StoredDocument) -> usize {
 
 /// What is derived from each document, by as many threads as there is work for.
 fn analyse(derivation: Derivation, documents: &[StoredDocument], threads: usize) -> Vec<Analysis> {
-    let each = |some: &[StoredDocument]| some.iter().map(|d| Analysis::of(derivation, d)).collect::<Vec<_>>();
     let threads = threads.min(documents.len() / HANDFUL).max(1);
-    if threads == 1 {
-        return each(documents);
-    }
-    std::thread::scope(|scope| {
-        let chunks = documents.chunks(documents.len().div_ceil(threads));
-        let workers: Vec<_> = chunks.map(|some| scope.spawn(move || each(some))).collect();
-        // What panics there panics here.
-        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        workers.into_iter().flat_map(join).collect()
-    })
+    let chunks: Vec<_> = documents.chunks(documents.len().div_ceil(threads).max(1)).collect();
+    let each = |chunk: usize| chunks[chunk].iter().map(|d| Analysis::of(derivation, d)).collect::<Vec<_>>();
+    side_by_side(chunks.len(), threads, each).into_iter().flatten().collect()
 }
 
 /// Adjacent segments that fit into one of at most so many rows, as many together as do.

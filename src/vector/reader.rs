@@ -159,10 +159,10 @@ impl VectorsReader {
         Ok(Some(self.view(&bytes).with_all(|vector| query.score(vector, inverse_norm))))
     }
 
-    /// Calls `read` with the vector at a position, below [`VectorsReader::count`], and its inverse norm.
-    pub(super) fn at<T>(&self, position: u32, read: impl FnOnce(&[f32], f64) -> T) -> Result<T> {
+    /// Calls `read` with the vector at a position, below [`VectorsReader::count`], and its inverse norm, which is 0 where the metric needs none.
+    pub(super) fn at<T>(&self, position: u32, metric: Metric, read: impl FnOnce(&[f32], f64) -> T) -> Result<T> {
         let bytes = self.vector_bytes(position..position + 1)?;
-        let norm = self.inverse_norm(position)?;
+        let norm = if metric == Metric::Cosine { self.inverse_norm(position)? } else { 0.0 };
         Ok(self.view(&bytes).with_all(|vector| read(vector, norm)))
     }
 
@@ -224,12 +224,7 @@ impl VectorsReader {
     }
 
     fn inverse_norm(&self, position: u32) -> Result<f64> {
-        let norms = match &self.inner.norms {
-            Some(Ok(norms)) => norms,
-            Some(Err(e)) => return Err(e.duplicate()),
-            None => return Ok(0.0),
-        };
-        let bytes = norms.read(u64::from(position) * INVERSE_NORM_BYTES..u64::from(position + 1) * INVERSE_NORM_BYTES)?;
+        let bytes = self.norms()?.read(u64::from(position) * INVERSE_NORM_BYTES..u64::from(position + 1) * INVERSE_NORM_BYTES)?;
         Ok(bytes.first_chunk::<8>().map_or(0.0, |b| f64::from_le_bytes(*b)))
     }
 

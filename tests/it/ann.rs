@@ -1,7 +1,8 @@
 //! Vector graphs through the library: what is found of the true nearest, with deaths, filters and merges, however files are read; and what a
-//! search answers when a graph is damaged (`damage.rs`).
+//! search answers when a graph is damaged (`damage.rs`), when vectors are unlike those of an embedder (`extremes.rs`).
 
 mod damage;
+mod extremes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

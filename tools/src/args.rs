@@ -343,8 +343,8 @@ pub(crate) struct BuildArgs {
     /// The name of the model whose vectors are given, which its embedder must have to ask questions or to add documents
     #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
     pub(crate) embedder_name: Option<String>,
-    /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number. Default: all cores
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number, 1 to 1,024. Default: all cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub(crate) threads: Option<u16>,
 }
 

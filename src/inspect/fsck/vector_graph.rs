@@ -28,6 +28,8 @@ const NEAREST: usize = 10;
 const WIDTH: usize = 4;
 /// Walks that find this much less than the header says are a finding. The header has it from other members, compared by codes.
 const FAR_BELOW: f64 = 0.2;
+/// What binary32 may change of a distance, as a share of it; some times that.
+const ROUNDING: f64 = 4.0 * f32::EPSILON as f64;
 
 /// A graph whose every link is one that a writer may make.
 pub(super) struct Graph {
@@ -168,11 +170,13 @@ impl Graph {
 
     /// The share of the true neighbours of these members that walks to them find.
     fn found(&self, space: &Space<'_>, members: &[u32], progress: &mut Progress<'_>) -> Result<f64> {
-        let queries: Vec<Vec<f32>> = members.iter().map(|&node| space.image(node)).collect::<Result<_>>()?;
+        let queries: Vec<Vec<f32>> = members.iter().map(|&node| space.query(node)).collect::<Result<_>>()?;
         let farthest = space.farthest_of_nearest(members, &queries, progress)?;
         let (mut found, mut there) = (0, 0);
         for ((&member, query), &(farthest, known)) in members.iter().zip(&queries).zip(&farthest) {
             let walked = self.walk(&mut |node| Ok(space.distance(query, &space.image(node)?)))?;
+            // As near as the numbers by which the graph was built can tell.
+            let farthest = farthest + farthest.abs() * ROUNDING;
             let near = walked.iter().filter(|&&(distance, node)| node != member && distance <= farthest).count();
             found += near.min(known);
             there += known;
@@ -226,6 +230,16 @@ impl Space<'_> {
         let row = self.vectors.row_at(self.positions[node as usize])?;
         if let Some(vector) = self.vectors.get(row)? {
             self.images.image(&vector, &mut image);
+        }
+        Ok(image)
+    }
+
+    /// What a search for the vector of a node asks with.
+    fn query(&self, node: u32) -> Result<Vec<f32>> {
+        let mut image = Vec::with_capacity(self.images.dimension());
+        let row = self.vectors.row_at(self.positions[node as usize])?;
+        if let Some(vector) = self.vectors.get(row)? {
+            self.images.query(&vector, &mut image);
         }
         Ok(image)
     }

@@ -18,6 +18,8 @@ use roaring::RoaringBitmap;
 /// Candidates are scored by the vectors themselves as far as this many times `k`, and this many more.
 const SCORED_PER_K: usize = 2;
 const SCORED_MORE: usize = 10;
+/// A scan of codes keeps so many times that. When all of these are in doubt the vectors are scanned.
+const SCANNED_PER_SCORED: usize = 4;
 
 /// What a search found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,21 +102,22 @@ impl Searcher {
                 let space = CodesOfNodes::new(&walked, codes);
                 let query = std::mem::take(&mut self.query);
                 let whole = if plan == Plan::ScanCodes {
-                    self.scan(&space, &query, vectors, admitted, scored(k))?
+                    self.scan(&space, &query, vectors, admitted, k)?
                 } else {
                     self.walk(&space, &query, &walked, vectors, admitted, plan)?
                 };
-                self.choose(&space, &query, k);
+                let most = if plan == Plan::ScanCodes { scanned(k) } else { scored(k) };
+                let more = self.choose(&space, &query, k, most);
                 self.query = query;
-                whole
+                // A scan of codes is as good as one of vectors: none is left out that may be nearer.
+                whole && !(more && plan == Plan::ScanCodes)
             }
             None => {
-                self.image.clear();
-                self.image.extend_from_slice(query.components());
+                VectorsOfNodes::query(query.metric(), query.components(), &mut self.image);
                 let space = VectorsOfNodes { walked: &walked, vectors };
                 let query = std::mem::take(&mut self.image);
                 let whole = self.walk(&space, &query, &walked, vectors, admitted, plan)?;
-                self.choose(&space, &query, k);
+                self.choose(&space, &query, k, scored(k));
                 self.image = query;
                 whole
             }
@@ -136,26 +139,28 @@ impl Searcher {
             return Err(graph.at_position_twice(twice[0]));
         }
         for &position in &self.candidates {
-            let score = vectors.at(position, |vector, inverse_norm| query.score(vector, inverse_norm))?;
+            let score = vectors.at(position, query.metric(), |vector, inverse_norm| query.score(vector, inverse_norm))?;
             sink(vectors.row_at(position)?, score);
         }
         Ok(if plan == Plan::ScanCodes { Found::NearestByCodes } else { Found::Nearest })
     }
 
-    /// Of what was found, makes candidates of those that may be among the `k` nearest.
-    fn choose<S: Space>(&mut self, space: &S, query: &S::Query, k: usize) {
-        self.found.truncate(scored(k));
+    /// Of the `most` nearest of what was found, makes candidates of those that may be among the `k` nearest. Whether all `most` may, and perhaps
+    /// more.
+    fn choose<S: Space>(&mut self, space: &S, query: &S::Query, k: usize, most: usize) -> bool {
+        self.found.truncate(most);
         let contenders = space.contenders(query, &self.found, k);
         self.candidates.clear();
         self.candidates.extend(self.found[..contenders].iter().map(|(_, node)| *node));
+        contenders == most
     }
 
-    /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `found`.
-    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, most: usize) -> Result<bool> {
+    /// Compares the code of every node that may be an answer, and leaves more of the nearest in `found` than are likely to be in doubt.
+    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, k: usize) -> Result<bool> {
         self.found.clear();
         let Admitted::Only(rows) = admitted else { return Ok(false) };
         self.marked.mark(space.walked.graph, vectors, rows)?;
-        self.scratch.scan(space, query, self.marked.nodes(), most);
+        self.scratch.scan(space, query, self.marked.nodes(), scanned(k));
         self.found.extend(self.scratch.answers());
         Ok(true)
     }
@@ -194,7 +199,8 @@ impl Searcher {
                 self.found.extend(self.scratch.search(space, query, walked, ef));
                 self.found.iter().for_each(|&(_, node)| walked.graph.fetch_position(node));
                 self.found.retain(|&(_, node)| admits(node));
-                if self.found.len() >= enough {
+                // Of copies, those that were left out may be the ones that may be answers.
+                if self.found.len() >= enough && !self.scratch.left_copies_out {
                     return Ok(true);
                 }
                 self.found.clear();
@@ -217,6 +223,11 @@ impl Searcher {
 /// Candidates that are scored by the vectors themselves.
 fn scored(k: usize) -> usize {
     k.saturating_mul(SCORED_PER_K).max(k + SCORED_MORE)
+}
+
+/// Nodes that a scan of codes keeps.
+fn scanned(k: usize) -> usize {
+    scored(k).saturating_mul(SCANNED_PER_SCORED)
 }
 
 /// Some nodes, as bits.

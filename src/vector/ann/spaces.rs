@@ -53,6 +53,11 @@ impl Space for CodesOfNodes<'_> {
     fn doubt(&self, query: &CodeQuery, node: u32) -> f32 {
         doubt(query, self.rows.meta(node))
     }
+
+    /// Of two that were compared, so both were checked.
+    fn are_copies(&self, a: u32, b: u32) -> bool {
+        self.rows.row(a) == self.rows.row(b) && self.rows.meta(a) == self.rows.meta(b)
+    }
 }
 
 /// Vectors that are fetched before the first is compared.
@@ -69,14 +74,24 @@ impl VectorsOfNodes<'_> {
         self.walked.graph
     }
 
-    /// In the order of the metric. Of a squared distance the root is taken, so that distances as great as a component may be still differ.
+    /// In the order of the metric. Roots are taken of what may be greater, or smaller, than any f32, so that it still differs.
     fn distance(&self, query: &[f32], node: u32) -> Result<f32> {
-        let position = self.graph().position(node)?;
-        self.vectors.at(position, |vector, inverse_norm| match self.graph().images.metric() {
+        let (position, metric) = (self.graph().position(node)?, self.graph().images.metric());
+        self.vectors.at(position, metric, |vector, inverse_norm| match metric {
             Metric::Cosine => -(kernel::dot(query, vector) * inverse_norm) as f32,
-            Metric::Dot => -kernel::dot(query, vector) as f32,
-            Metric::L2 => kernel::squared_distance(query, vector).sqrt() as f32,
+            Metric::Dot => {
+                let product = kernel::dot(query, vector);
+                -product.abs().sqrt().copysign(product) as f32
+            }
+            Metric::L2 => kernel::squared_distance(query, vector).sqrt().sqrt() as f32,
         })
+    }
+
+    /// What walks compare in place of a query: but under the Euclidean distance its length does not matter to the order, and may be anything.
+    pub(super) fn query(metric: Metric, components: &[f32], query: &mut Vec<f32>) {
+        let factor = if metric == Metric::L2 { 1.0 } else { kernel::inverse_norm(components) };
+        query.clear();
+        query.extend(components.iter().map(|&c| (f64::from(c) * factor) as f32));
     }
 }
 
@@ -88,11 +103,23 @@ impl Space for VectorsOfNodes<'_> {
     }
 
     fn query_of(&self, node: u32, query: &mut Vec<f32>) {
-        let vector = self.graph().position(node).and_then(|p| self.vectors.at(p, |vector, _| vector.to_vec()));
-        match vector {
-            Ok(vector) => *query = vector,
-            Err(e) => self.walked.fail(e),
+        let metric = self.graph().images.metric();
+        let read = self.graph().position(node).and_then(|p| self.vectors.at(p, metric, |vector, _| Self::query(metric, vector, query)));
+        if let Err(e) = read {
+            self.walked.fail(e);
         }
+    }
+
+    fn are_copies(&self, a: u32, b: u32) -> bool {
+        let metric = self.graph().images.metric();
+        let alike = || {
+            let (a, b) = (self.graph().position(a)?, self.graph().position(b)?);
+            self.vectors.at(a, metric, |a, _| self.vectors.at(b, metric, |b, _| a == b))?
+        };
+        alike().unwrap_or_else(|e| {
+            self.walked.fail(e);
+            false
+        })
     }
 
     #[inline]

@@ -142,9 +142,13 @@ impl StoredGraph {
         if let Some(nodes) = self.nodes.get() {
             return Ok(nodes);
         }
-        let mut nodes = vec![0; self.shape.count() as usize];
+        let mut nodes = vec![NO_LINK; self.shape.count() as usize];
         for node in 0..self.shape.count() {
-            nodes[self.position(node)? as usize] = node;
+            let position = self.position(node)?;
+            // As many nodes as positions: when none has two, each has one.
+            if std::mem::replace(&mut nodes[position as usize], node) != NO_LINK {
+                return Err(self.at_position_twice(position));
+            }
         }
         Ok(self.nodes.get_or_init(|| nodes))
     }

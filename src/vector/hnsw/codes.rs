@@ -79,22 +79,26 @@ impl Coder {
         query.bytes.clear();
         // Halves go away from zero: what rounds is not called once a component.
         query.bytes.extend(residual().map(|r| (r / scale + 0.5f32.copysign(r)) as i8));
-        self.complete(query, scale, 0.0);
-    }
-
-    /// Prepares a row with its scale and its bias to be compared with others.
-    pub fn query_of_row(&self, row: &[u8], (scale, bias): (f32, f32), query: &mut CodeQuery) {
-        query.bytes.clear();
-        query.bytes.extend(row[..self.centre.len()].iter().map(|&c| (i32::from(c) - 64) as i8));
-        self.complete(query, scale, bias);
-    }
-
-    /// Computes what does not depend on the row that the bytes of a query are compared with.
-    fn complete(&self, query: &mut CodeQuery, scale: f32, base: f32) {
         let (sum, squares) = query.bytes.iter().fold((0i32, 0i32), |(sum, squares), &b| (sum + i32::from(b), squares + i32::from(b) * i32::from(b)));
+        self.complete(query, sum, scale, 0.0);
+        query.spread = query.factor.abs() * ((squares as f32) * ROUNDING_VARIANCE).sqrt();
+    }
+
+    /// Prepares a row with its scale and its bias to be compared with others. A build does so with every candidate, so it counts no more than it
+    /// needs: what a row finds is in doubt whatever it is.
+    pub fn query_of_row(&self, row: &[u8], (scale, bias): (f32, f32), query: &mut CodeQuery) {
+        let row = &row[..self.centre.len()];
+        query.bytes.clear();
+        query.bytes.extend(row.iter().map(|&c| c.wrapping_sub(64).cast_signed()));
+        let sum: u32 = row.iter().map(|&c| u32::from(c)).sum();
+        self.complete(query, sum as i32 - 64 * row.len() as i32, scale, bias);
+        query.spread = f32::INFINITY;
+    }
+
+    /// Computes what does not depend on the row that the bytes of a query, which have this sum, are compared with.
+    fn complete(&self, query: &mut CodeQuery, sum: i32, scale: f32, base: f32) {
         query.bytes.resize(self.centre.len().next_multiple_of(walk::BLOCK), 0);
         (query.factor, query.offset, query.base) = (self.factor() * scale, 64 * sum, base);
-        query.spread = query.factor.abs() * ((squares as f32) * ROUNDING_VARIANCE).sqrt();
     }
 
     fn factor(&self) -> f32 {

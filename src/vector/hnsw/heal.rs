@@ -11,7 +11,8 @@ use super::space::Space;
 use super::worker::{Worker, nearest_first, on_all};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Points whose rows are worked out before they are set: bounds the memory of what waits.
+/// Points whose rows are worked out before they are set. Links back to what they gained wait until all are: 16 bytes each, where a third of the
+/// points died some hundred bytes a point that lives on.
 const CHUNK: usize = 8_192;
 /// Dead points that are looked through for one row, at most.
 const DEAD_MAX: usize = 64;

@@ -3,8 +3,10 @@
 use super::graph::Graph;
 use super::space::Space;
 use super::worker::{Plan, Worker};
+use crate::workers::side_by_side;
+use parking_lot::Mutex;
 
-/// Fewer links than this are not worth a thread.
+/// Fewer links a thread than this are not worth one.
 const FEW: usize = 8;
 
 /// How many links a row keeps at least that is chosen anew.
@@ -68,28 +70,27 @@ fn link_base<S: Space>(space: &S, graph: &mut Graph, backlinks: &[Backlink], lea
     let (mut links, mut distances) = (&mut graph.base.links[..], &mut graph.base.distances[..]);
     let (mut rest, mut first_row) = (backlinks, 0);
     let threads = workers.len();
-    std::thread::scope(|scope| {
-        for (i, worker) in workers.iter_mut().enumerate() {
-            let share = rest.len() / (threads - i);
-            // A target is never split between two threads.
-            let share = rest[share..].iter().position(|b| share > 0 && b.target != rest[share - 1].target).map_or(rest.len(), |more| share + more);
-            let (mine, others) = rest.split_at(share);
-            let rows = mine.last().map_or(0, |last| last.target as usize + 1 - first_row);
-            let (my_links, other_links) = std::mem::take(&mut links).split_at_mut(rows * width);
-            let (my_distances, other_distances) = std::mem::take(&mut distances).split_at_mut(rows * width);
-            let begin = first_row;
-            let mut work = move || {
-                for group in mine.chunk_by(|a, b| a.target == b.target) {
-                    let at = (group[0].target as usize - begin) * width;
-                    worker.add_links(space, &mut my_links[at..at + width], &mut my_distances[at..at + width], group, least);
-                }
-            };
-            (links, distances, rest, first_row) = (other_links, other_distances, others, first_row + rows);
-            if i + 1 < threads && mine.len() > FEW {
-                scope.spawn(work);
-            } else {
-                work();
+    let mut shares = Vec::with_capacity(threads);
+    for (i, worker) in workers.iter_mut().enumerate() {
+        let share = rest.len() / (threads - i);
+        // A target is never split between two threads.
+        let share = rest[share..].iter().position(|b| share > 0 && b.target != rest[share - 1].target).map_or(rest.len(), |more| share + more);
+        let (mine, others) = rest.split_at(share);
+        let rows = mine.last().map_or(0, |last| last.target as usize + 1 - first_row);
+        let (my_links, other_links) = std::mem::take(&mut links).split_at_mut(rows * width);
+        let (my_distances, other_distances) = std::mem::take(&mut distances).split_at_mut(rows * width);
+        let begin = first_row;
+        shares.push(Mutex::new(Some(move || {
+            for group in mine.chunk_by(|a, b| a.target == b.target) {
+                let at = (group[0].target as usize - begin) * width;
+                worker.add_links(space, &mut my_links[at..at + width], &mut my_distances[at..at + width], group, least);
             }
-        }
+        })));
+        (links, distances, rest, first_row) = (other_links, other_distances, others, first_row + rows);
+    }
+    let threads = if backlinks.len() > FEW * threads { threads } else { 1 };
+    side_by_side(shares.len(), threads, |share| {
+        let work = shares[share].lock().take();
+        work.into_iter().for_each(|mut work| work());
     });
 }

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// Questions whose neighbours are looked for.
 const SAMPLE: usize = 128;
+/// One in so many questions stands between two members.
+const ONE_BETWEEN: usize = 4;
 /// The true neighbours that are looked for, of each.
 const NEAREST: usize = 10;
 /// Candidates that a search scores by the vectors themselves when it is asked for ten.
@@ -43,7 +45,9 @@ impl Imaged for FloatSpace<'_> {
 /// Some questions with their true neighbours.
 ///
 /// A member of the graph is found more easily than what is none: its own links lead to its neighbours. So a question is a member a, moved as
-/// another member b would have to move to stand on its nearest neighbour: as far as neighbours are from each other here, in a direction that occurs here.
+/// another member b would have to move to stand on its nearest neighbour: as far as neighbours are from each other here, in a direction that
+/// occurs here. Not all questions are like the members: one in [`ONE_BETWEEN`] stands half way between a and b. Where members lie in clusters that is
+/// in none of them, and a walk has to look into several.
 #[derive(Debug, Default)]
 pub struct Sample {
     questions: Vec<Vec<f32>>,
@@ -52,7 +56,7 @@ pub struct Sample {
 }
 
 /// The nearest points so far, nearest first.
-type Nearest = Vec<(f32, u32)>;
+type Nearest = Vec<(f64, u32)>;
 
 impl Sample {
     /// Questions from members spread over the vectors, with their true neighbours by a scan of the images. O(vectors x sample x
@@ -77,7 +81,10 @@ impl Sample {
         scan(images, vectors, |point, image| {
             wanted.get(&point).into_iter().flatten().for_each(|&i| to[i] = image.to_vec());
         })?;
-        let questions: Vec<Vec<f32>> = asked.iter().zip(&moved).zip(&to).map(|((a, b), to)| question(images, a, b, to)).collect();
+        let pairs = asked.iter().zip(&moved).zip(&to).enumerate();
+        let questions: Vec<Vec<f32>> = pairs
+            .map(|(i, ((a, b), to))| if i % ONE_BETWEEN == 0 { between(images, a, b) } else { beside(images, a, b, to) })
+            .collect();
         let nearest = nearest_to(images, vectors, &questions, NEAREST, threads, |_, _| false)?;
         Ok(Sample { questions, nearest })
     }
@@ -99,8 +106,17 @@ pub fn spread(count: u32, most: u32) -> Vec<u32> {
 }
 
 /// `a` moved as `b` would have to move to stand on `to`, as an image of a query.
-fn question(images: &Images, a: &[f32], b: &[f32], to: &[f32]) -> Vec<f32> {
-    let mut moved: Vec<f32> = a.iter().zip(b.iter().zip(to)).map(|(a, (b, to))| a + (to - b)).collect();
+fn beside(images: &Images, a: &[f32], b: &[f32], to: &[f32]) -> Vec<f32> {
+    as_query(images, a.iter().zip(b.iter().zip(to)).map(|(a, (b, to))| a + (to - b)).collect())
+}
+
+/// Half way from `a` to `b`, as an image of a query.
+fn between(images: &Images, a: &[f32], b: &[f32]) -> Vec<f32> {
+    as_query(images, a.iter().zip(b).map(|(a, b)| a + (b - a) / 2.0).collect())
+}
+
+/// What was computed of images, as the image of a query.
+fn as_query(images: &Images, mut moved: Vec<f32>) -> Vec<f32> {
     if images.metric() == Metric::Dot {
         moved.truncate(moved.len() - 1);
     }
@@ -152,15 +168,18 @@ fn nearest_of(
     skip: impl Fn(usize, u32) -> bool,
 ) -> Result<Vec<Vec<u32>>> {
     let rows: Vec<f32> = questions.concat();
-    let lengths: Vec<f32> = questions.iter().map(|q| q.iter().map(|c| c * c).sum()).collect();
     let all: Vec<u32> = (0..questions.len() as u32).collect();
-    let mut distances = vec![0f32; questions.len()];
+    let (mut dots, mut distances) = (vec![0f32; questions.len()], vec![0f64; questions.len()]);
     let mut nearest: Vec<Nearest> = vec![Vec::with_capacity(most + 1); questions.len()];
     scan(images, vectors, |point, image| {
-        walk::negative_dots(image, &rows, &all, &mut distances);
-        let length: f32 = image.iter().map(|c| c * c).sum();
-        for (i, (&dot, nearest)) in distances.iter().zip(&mut nearest).enumerate() {
-            let distance = if images.metric() == Metric::L2 { 2.0 * dot + length + lengths[i] } else { dot };
+        if images.metric() == Metric::L2 {
+            // Close together and far from the others, or from the origin, images differ by less than the square of what binary32 can tell.
+            kernel::squared_distance_rows(image, &rows, &mut distances);
+        } else {
+            walk::negative_dots(image, &rows, &all, &mut dots);
+            distances.iter_mut().zip(&dots).for_each(|(distance, dot)| *distance = f64::from(*dot));
+        }
+        for (i, (&distance, nearest)) in distances.iter().zip(&mut nearest).enumerate() {
             if !skip(i, point) {
                 offer(nearest, most, distance, point);
             }
@@ -169,7 +188,7 @@ fn nearest_of(
     Ok(nearest.into_iter().map(|n| n.into_iter().map(|(_, p)| p).collect()).collect())
 }
 
-fn offer(nearest: &mut Nearest, most: usize, distance: f32, point: u32) {
+fn offer(nearest: &mut Nearest, most: usize, distance: f64, point: u32) {
     if nearest.len() == most && nearest[most - 1].0 <= distance {
         return;
     }
@@ -200,6 +219,22 @@ pub fn measure<S: Imaged>(space: &S, graph: &Graph, sample: &Sample) -> [Measure
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn what_lies_close_together_far_from_the_origin_has_its_true_neighbours() {
+        struct Line;
+        impl Vectors for Line {
+            fn for_each(&self, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
+                (0..64u16).try_for_each(|i| sink(&[1e4, 1e4 + f32::from(i) / 64.0]))
+            }
+        }
+        let images = Images::of(Metric::L2, 2, &Line).expect("no disk is read");
+        let mut asked = vec![Vec::new(); 2];
+        images.query(&[1e4, 1e4 + 10.25 / 64.0], &mut asked[0]);
+        images.query(&[1e4, 1e4 + 40.75 / 64.0], &mut asked[1]);
+        let nearest = nearest_of(&images, &Line, &asked, 3, |_, _| false).expect("no disk is read");
+        assert_eq!(nearest, [[10, 11, 9], [41, 40, 42]]);
+    }
 
     #[test]
     fn members_are_spread_and_follow_no_rhythm_of_the_vectors() {

@@ -19,6 +19,8 @@ pub struct Scratch {
     /// How many copies of a point a walk takes in, about; `None` when all. Where there are more than candidates, they would crowd out
     /// everything else, and the walk would end among them.
     pub copies: Option<NonZeroUsize>,
+    /// Whether the last walk left some out.
+    pub left_copies_out: bool,
     /// Distances computed since the scratch was made.
     pub compared: u64,
 }
@@ -33,6 +35,7 @@ impl Scratch {
     pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
         self.visited.reset(links.points());
         self.pool.reset(ef);
+        self.left_copies_out = false;
         self.survivors.clear();
         for &start in starts {
             if self.visited.insert(start) {
@@ -58,10 +61,12 @@ impl Scratch {
         for (&point, &distance) in self.survivors.iter().zip(&self.distances) {
             let Some(place) = self.pool.place(distance, point) else { continue };
             let crowd = self.copies.and_then(|most| self.pool.crowd(&place, most.get()));
-            if crowd.is_none_or(|other| !space.are_copies(other, point)) {
-                self.pool.put(place);
-                links.fetch(point);
+            if crowd.is_some_and(|other| space.are_copies(other, point)) {
+                self.left_copies_out = true;
+                continue;
             }
+            self.pool.put(place);
+            links.fetch(point);
         }
     }
 

@@ -5,6 +5,7 @@ use super::link::Backlink;
 use super::search::Scratch;
 use super::select::Selector;
 use super::space::Space;
+use crate::workers::spawn;
 
 /// Copies of a point among the candidates, about.
 const COPIES: usize = 4;
@@ -41,7 +42,8 @@ pub(super) fn workers<S: Space>(threads: usize) -> Vec<Worker<S>> {
     (0..threads.max(1)).map(|_| Worker::default()).collect()
 }
 
-/// Runs `work` once a worker, on threads of their own but for the first, and gathers what they return.
+/// Runs `work` once a worker, on threads of their own but for the first, and gathers what they return. The system may have fewer threads: `work`
+/// takes its share from what is left to do, so those that there are do it all.
 pub(super) fn on_all<S: Space, T: Send>(workers: &mut [Worker<S>], alone: bool, work: impl Fn(&mut Worker<S>) -> Vec<T> + Sync) -> Vec<T> {
     let Some((first, others)) = workers.split_first_mut() else { return Vec::new() };
     if alone || others.is_empty() {
@@ -49,7 +51,7 @@ pub(super) fn on_all<S: Space, T: Send>(workers: &mut [Worker<S>], alone: bool, 
     }
     std::thread::scope(|scope| {
         let work = &work;
-        let others: Vec<_> = others.iter_mut().map(|worker| scope.spawn(move || work(worker))).collect();
+        let others: Vec<_> = others.iter_mut().map_while(|worker| spawn(scope, move || work(worker))).collect();
         let mut all = work(first);
         for other in others {
             all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
