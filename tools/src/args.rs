@@ -195,7 +195,7 @@ pub(crate) struct CreateArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// Components of every vector, 1 to 65,535. Default: as many as the first vector has
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) dim: Option<u32>,
     /// How vectors are compared
     #[arg(long, value_enum, default_value_t = MetricName::Cosine)]
@@ -226,10 +226,10 @@ pub(crate) struct SchemaArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct HnswArgs {
     /// Links of a vector in the vector graph, 2 to 64; on the lowest level twice as many. Default: 16
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) m: Option<u16>,
     /// Candidates among which links are chosen, 1 to 65,536. Default: 200
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) ef_construction: Option<u32>,
     /// What walks of the vector graph compare: codes of seven bits a component, or the vectors themselves
     #[arg(long, value_enum, default_value_t = QuantisationName::Sq7)]
@@ -273,10 +273,10 @@ pub(crate) struct IngestArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// Pass over files with more bytes than this
-    #[arg(long, value_name = "N", default_value_t = 50 << 20)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 50 << 20)]
     pub(crate) max_bytes: u64,
     /// Pass over files that take longer to read than this
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_seconds: u64,
 }
 
@@ -300,7 +300,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) form: FormArgs,
     /// Lines a commit
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,
     /// When a commit counts: `sync` survives a power cut, `buffered` the end of this process
     #[arg(long, value_enum, default_value_t = DurabilityName::Sync)]
@@ -344,7 +344,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
     pub(crate) embedder_name: Option<String>,
     /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number, 1 to 1,024. Default: all cores
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub(crate) threads: Option<u16>,
 }
 
@@ -381,7 +381,7 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     pub(crate) vectors: bool,
     /// Stop after so many documents. Default: all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) limit: Option<u64>,
 }
 
@@ -451,7 +451,7 @@ pub(crate) struct StatsArgs {
     pub(crate) full: bool,
     /// Also search N of the stored vectors, spread evenly, as a search does by itself and exactly, and say which share of the true ten nearest
     /// was found. Default: 100
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, num_args = 0..=1, default_missing_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) recall: Option<u64>,
 }
 

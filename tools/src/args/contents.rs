@@ -69,7 +69,7 @@ pub(crate) enum GraphAction {
         /// The entity, in any spelling of its letters' case
         name: String,
         /// How many. Default: 20 for people, all with --json
-        #[arg(short, value_name = "N")]
+        #[arg(short, value_name = "N", allow_negative_numbers = true)]
         k: Option<usize>,
     },
     /// Rank every entity by personalised PageRank over the relations that documents came with
@@ -78,7 +78,7 @@ pub(crate) enum GraphAction {
         #[arg(long, value_name = "JSON", default_value = "{}")]
         seeds: String,
         /// How many. Default: 20 for people, all with --json
-        #[arg(short, value_name = "N")]
+        #[arg(short, value_name = "N", allow_negative_numbers = true)]
         k: Option<usize>,
     },
 }

@@ -28,7 +28,7 @@ pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) which: Which,
     /// How many hits. Their ranks are counted from 1 for people, and from 0 in JSON
-    #[arg(short, alias = "limit", value_name = "N", default_value_t = 10)]
+    #[arg(short, alias = "limit", value_name = "N", allow_negative_numbers = true, default_value_t = 10)]
     pub(crate) k: usize,
     /// Compare with every vector, so that none of the nearest is missing, instead of walking the vector graph
     #[arg(long, conflicts_with_all = ["ef", "recall"])]
@@ -43,7 +43,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "1|2", value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) hops: Option<u32>,
     /// How many candidates a walk of the vector graph keeps, instead of as many as `--recall` takes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) ef: Option<u64>,
     /// Multiply the scores of the first 50 hits of `graph` or `ppr` by what this retriever says of them
     #[arg(long, value_enum)]
@@ -96,7 +96,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "MODE,MODE")]
     pub(crate) modes: Vec<ModeName>,
     /// How many hits of each answer count
-    #[arg(short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short, value_name = "N", allow_negative_numbers = true, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) k: u32,
     /// What vector, text and graph weigh in mode hybrid. Default: what the collection says
     #[arg(long, value_name = "V,T,G")]

@@ -31,6 +31,17 @@ fn each_mode_answers_with_its_own_order() {
 }
 
 #[test]
+fn a_number_below_zero_is_a_wrong_number_and_no_unknown_flag() {
+    let db = corpus();
+    for (command, given) in [("search", &["alpha", "-k", "-1"][..]), ("search", &["alpha", "--ef", "-4"]), ("stats", &["--recall", "-5"])] {
+        let run = db.run(command, given);
+        let wrong = given[given.len() - 1];
+        assert_eq!(run.status, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("invalid value '{wrong}'")), "{command} {given:?}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn a_hit_is_one_object_with_the_ranks_that_led_to_it() {
     let db = corpus();
     let run = db.run("search", &["alpha", "--vector", "[1,0]", "--json"]).ok();
