@@ -121,7 +121,7 @@ fn binary_files_bad_bytes_huge_lines_and_big_files() {
     case.write("minified.json", format!("{{\"k\":\"{}\"}}", "value ".repeat(2000)));
     case.write("line.txt", "x".repeat(10 << 20));
     case.write("big.txt", "y ".repeat((11 << 20) / 2));
-    let run = case.ingest(&["--max-bytes", "11000000", "--chunk-size", "100000", "--chunk-overlap", "0"]);
+    let run = case.ingest(&["--max-bytes", "11000000", "--max-seconds", "600", "--chunk-size", "100000", "--chunk-overlap", "0"]);
     assert_eq!(run.status, 1);
     let expected = [
         ("big.txt", "passed-over"),
