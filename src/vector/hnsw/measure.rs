@@ -46,7 +46,7 @@ impl Imaged for FloatSpace<'_> {
 ///
 /// A member of the graph is found more easily than what is none: its own links lead to its neighbours. So a question is a member a, moved as
 /// another member b would have to move to stand on its nearest neighbour: as far as neighbours are from each other here, in a direction that
-/// occurs here. Not all questions are like the members: one in [`ONE_BETWEEN`] stands half way between a and b. Where members lie in clusters that is
+/// occurs here. Not all questions are like the members: one in four stands half way between a and b. Where members lie in clusters that is
 /// in none of them, and a walk has to look into several.
 #[derive(Debug, Default)]
 pub struct Sample {
