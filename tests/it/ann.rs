@@ -1,8 +1,23 @@
-//! Vector graphs through the library: what is found of the true nearest, with deaths, filters and merges, however files are read; and what a
-//! search answers when a graph is damaged (`damage.rs`), when vectors are unlike those of an embedder (`extremes.rs`).
+//! Vector graphs through the library: what is found of the true nearest, with deaths, filters and merges, however files are read.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `ann.rs` | how much is found, and what is said about it |
+//! | `asking.rs` | helper: what holds of every answer |
+//! | `damage.rs` | what a search answers when a graph is damaged |
+//! | `deaths.rs` | much of a graph is dead: clusters, the entry, everything |
+//! | `extremes.rs` | vectors that are unlike those of an embedder |
+//! | `filters.rs` | filters of every share, with the question and against it, by every way to answer |
+//! | `segments.rs` | several graphs, and what is in memory |
+//! | `sizes.rs` | graphs of hardly anything, and of many keys |
 
+mod asking;
 mod damage;
+mod deaths;
 mod extremes;
+mod filters;
+mod segments;
+mod sizes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -167,20 +182,41 @@ fn the_dead_lead_on_and_are_never_hits() {
     assert!(found > 0.97, "after merging: {found}");
 }
 
+/// USearch #447: a filter that left out the entry of an index in a mapped file left nothing of the answer.
 #[test]
 fn a_graph_is_walked_alike_however_files_are_read() {
-    let disk = SimDirectory::newly_made();
-    let db = made(&disk, Schema::default(), &[2_000]);
-    db.compact().unwrap();
-    db.close().unwrap();
-    let asked = |io_mode| {
-        let db = Database::open_read_only_with(Arc::new(disk.clone()), options(io_mode)).unwrap();
-        let collection = db.snapshot().collection("main").unwrap();
-        (0..20).map(|q| ids(&collection, &vector(&mut Noise(5_000 + q)), None, Effort::Ef(32))).collect::<Vec<_>>()
-    };
-    let mapped = asked(IoMode::Mmap);
-    assert_eq!(mapped, asked(IoMode::Pread));
-    assert_eq!(mapped, asked(IoMode::Pinned));
+    let cases = [
+        (Metric::Cosine, Quantisation::Sq7),
+        (Metric::Dot, Quantisation::Sq7),
+        (Metric::Dot, Quantisation::None),
+        (Metric::L2, Quantisation::Sq7),
+        (Metric::L2, Quantisation::None),
+    ];
+    for (metric, quantisation) in cases {
+        let disk = SimDirectory::newly_made();
+        let db = made(&disk, Schema { metric, hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() }, &[1_500]);
+        db.compact().unwrap();
+        let asked = |db: &Database| {
+            let (collection, mut walks) = (db.snapshot().collection("main").unwrap(), 0);
+            // One of the halves leaves the entry out.
+            let filters = [None, Some(filter(r#"{"half":true}"#)), Some(filter(r#"{"half":false}"#)), Some(filter(r#"{"tenth":true}"#))];
+            let ask = |(q, filter): (u64, &Option<Filter>)| {
+                let found = collection.nearest_explained(&vector(&mut Noise(5_000 + q)), filter.as_ref(), 10, Effort::Ef(16)).unwrap();
+                assert_eq!(found.hits.len(), 10, "{metric}, {quantisation}, {filter:?}");
+                walks += found.walks;
+                found
+            };
+            let answers: Vec<_> = (0..15).flat_map(|q| filters.iter().map(move |filter| (q, filter))).map(ask).collect();
+            assert!(walks >= 45, "{metric}, {quantisation}: {walks} walks");
+            answers
+        };
+        let by_its_writer = asked(&db);
+        db.close().unwrap();
+        for io_mode in [IoMode::Mmap, IoMode::Pread, IoMode::Pinned] {
+            let db = Database::open_read_only_with(Arc::new(disk.clone()), options(io_mode)).unwrap();
+            assert!(asked(&db) == by_its_writer, "{metric}, {quantisation}, {io_mode:?}");
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! | `filters` | how filters are drawn, and what they mean |
 //! | `graph` | what documents mention and relate, and the searches that follow it, the plain way |
 //! | `oracle` | every read, held against the model |
+//! | `nearest_oracle` | the nearest vectors, held against the model: exactly, and as a search finds them by itself |
 //! | `graph_oracle` | the same of entities, relations and PageRank |
 //! | `cases` | faults that were found, each as small as it gets |
 //! | `disk` | a simulated disk that lets commits happen in the middle of a checkpoint or merge |
@@ -23,11 +24,13 @@ mod filters;
 mod graph;
 mod graph_oracle;
 mod model;
+mod nearest_oracle;
 mod operations;
 mod oracle;
 
 use disk::Interrupted;
 use model::Model;
+use nearest_oracle::Walked;
 use operations::{Call, Settings, Step, Work, Write, write_batch};
 use oracle::Questions;
 use proptest::prelude::*;
@@ -64,7 +67,7 @@ impl Machine {
         let disk = Interrupted::new(SimDirectory::new());
         let db = Database::create_with(disk.clone(), settings.options()).unwrap();
         let db = Some(Arc::new(db));
-        let (model, questions) = (Model::default(), Questions(1));
+        let (model, questions) = (Model::default(), Questions::new(1));
         let mut machine = Machine { disk, db, settings, model, lsn: Lsn(0), kept: Vec::new(), reader: None, questions };
         // Most runs want something to write to.
         machine.commit(&[
@@ -325,8 +328,8 @@ fn number(name: &str, default: u32) -> u32 {
 }
 
 #[allow(clippy::print_stderr, reason = "what was looked at is what it is worth; shown with --nocapture")]
-fn report(runs: u64, steps: u64, commits: u64) {
-    eprintln!("properties: {runs} runs, {steps} steps, {commits} commits that changed something");
+fn report(runs: u64, steps: u64, commits: u64, walked: Walked) {
+    eprintln!("properties: {runs} runs, {steps} steps, {commits} commits that changed something, {walked:?}");
 }
 
 #[test]
@@ -340,6 +343,7 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
     };
     let most = number("TRIUNE_STEPS", 40) as usize;
     let (runs, taken, commits) = (Cell::new(0u64), Cell::new(0u64), Cell::new(0u64));
+    let walked = Cell::new(Walked::default());
     proptest!(config, |((settings, steps) in draw::run(most))| {
         let mut machine = Machine::new(settings);
         for step in &steps {
@@ -352,7 +356,10 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
         runs.set(runs.get() + 1);
         taken.set(taken.get() + steps.len() as u64);
         commits.set(commits.get() + machine.lsn.0);
+        walked.set(walked.get().and(machine.questions.walked));
     });
-    report(runs.get(), taken.get(), commits.get());
+    report(runs.get(), taken.get(), commits.get(), walked.get());
     assert!(commits.get() > 0);
+    // Few runs may have no graph; so many have hundreds of walks.
+    assert!(runs.get() < 40 || walked.get().plain > 20 && walked.get().filtered > 5, "{:?}", walked.get());
 }

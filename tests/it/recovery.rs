@@ -31,7 +31,9 @@ use faults::Fault;
 use oracle::Allowed;
 use run::Run;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use sweep::{Budget, Tally, moments_and_backups_of, moments_of, sweep};
+use triune::Database;
 use triune::io::sim::{CrashMode, FailureKind, Operation, SimDirectory};
 use workloads::Workload;
 
@@ -120,6 +122,20 @@ fn a_crash_in_a_recovery_leaves_whole_commits() {
 #[test]
 fn a_crash_in_a_compaction_leaves_whole_commits() {
     survive(&workloads::compactions());
+}
+
+/// chroma #7510, VelesDB #2305 and others: a vector index that was torn while it was saved, or that named what was not durable yet.
+#[test]
+fn a_crash_while_vector_graphs_are_written_leaves_whole_commits() {
+    let workload = workloads::graphs();
+    let (_, moments) = moments_of(&workload);
+    let with_graph = |m: &&probe::Moment| {
+        let db = Database::open_read_only_with(Arc::new(m.disk.after_kill()), oracle::options()).unwrap();
+        db.snapshot().collection("a").is_ok_and(|a| a.vector_bytes().unwrap().graphs > 0)
+    };
+    let with_graphs = moments.iter().step_by(4).filter(with_graph).count();
+    assert!(with_graphs > 20, "{with_graphs} moments with a graph");
+    survive(&workload);
 }
 
 #[test]

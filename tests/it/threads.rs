@@ -1,5 +1,7 @@
 //! Many threads on one database in a real directory: writers move units between the documents of two collections, readers check that every
-//! moment they see is whole, and one thread keeps checkpointing and compacting.
+//! moment they see is whole, and one thread keeps checkpointing and compacting. `threads/graphs.rs` has readers that walk vector graphs beside that.
+
+mod graphs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! What documents are made of: small numbers become texts, vectors, metadata, entities and relations.
 
 use super::filters;
-use super::operations::{ENTITIES, SOURCES, WORDS};
+use super::operations::{DocumentSpec, ENTITIES, SOURCES, WORDS};
 use triune::{Entity, Relation};
 
 pub fn source(i: u8) -> String {
@@ -61,6 +61,25 @@ pub fn vector((kind, parts): (u8, [i8; 3]), dimension: Option<usize>) -> Vec<f32
         _ => {}
     }
     v
+}
+
+/// One of many documents with vectors that are all unlike each other, or, by the seed, copies of a few.
+pub fn crowd(i: u8, seed: u8, dimension: Option<usize>) -> DocumentSpec {
+    let place = if seed.is_multiple_of(4) { i % 6 } else { i };
+    // Numbers that any way of storing them keeps.
+    let component = |c: usize| {
+        let mixed = (u32::from(place) * 3 + c as u32 + 1).wrapping_mul(0x9e37_79b9).wrapping_add(u32::from(seed) << 20);
+        f32::from((mixed ^ mixed >> 13).wrapping_mul(0x85eb_ca6b).to_be_bytes()[0]) / 64.0 - 2.0
+    };
+    DocumentSpec {
+        id: format!("crowd {i}"),
+        text: text(&[i % 3]),
+        metadata: i.is_multiple_of(2).then(|| metadata((1, i))),
+        vector: Some((0..dimension.unwrap_or(2)).map(component).collect()),
+        source: None,
+        entities: None,
+        relations: None,
+    }
 }
 
 /// In a batch that will be refused, an empty vector before this one may have made the dimension none.

@@ -1,6 +1,6 @@
 //! How steps are drawn: what is common comes often, what is refused comes now and then.
 
-use super::operations::{Call, Draft, Settings, Step, Work, id};
+use super::operations::{CROWD, Call, Draft, Settings, Step, Work, id};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -45,8 +45,14 @@ fn call() -> impl Strategy<Value = Call> {
         3 => (t(), any::<u8>(), drafts(4), 0u8..6)
             .prop_map(|(target, source, drafts, strict)| Call::ReplaceSource { target, source, drafts, strict }),
         1 => t().prop_map(|target| Call::Clear { target }),
+        2 => crowd(),
+        1 => (t(), 0u8..9, t()).prop_map(|(target, eighths, seed)| Call::Thin { target, eighths, seed }),
         5 => catalog(),
     ]
+}
+
+fn crowd() -> impl Strategy<Value = Call> {
+    (any::<u8>(), 1u8..=CROWD, any::<u8>()).prop_map(|(target, count, seed)| Call::Crowd { target, count, seed })
 }
 
 /// What changes which collections there are.
@@ -93,14 +99,16 @@ fn oversize() -> impl Strategy<Value = Vec<Call>> {
 
 pub fn settings() -> impl Strategy<Value = Settings> {
     let rarely = proptest::bool::weighted;
-    (rarely(0.35), rarely(0.15), 2u8..4, any::<bool>(), any::<bool>(), rarely(0.3)).prop_map(
-        |(tiny_memtable, tiny_log, fan_in, pread, buffered, tiny_records)| Settings {
+    let graph_vectors = prop_oneof![3 => Just(0u8), 3 => Just(4u8), 1 => 1u8..40];
+    (rarely(0.35), rarely(0.15), 2u8..4, any::<bool>(), any::<bool>(), rarely(0.3), graph_vectors).prop_map(
+        |(tiny_memtable, tiny_log, fan_in, pread, buffered, tiny_records, graph_vectors)| Settings {
             tiny_memtable,
             tiny_log,
             fan_in,
             pread,
             buffered,
             tiny_records,
+            graph_vectors,
         },
     )
 }

@@ -90,7 +90,7 @@ pub fn answers(snapshot: &Snapshot, model: &Model) -> Vec<String> {
     for (name, expected) in &model.collections {
         let (found, graph) = (snapshot.collection(name).unwrap(), Graph::of(expected));
         let bits = |all: Vec<(String, f64)>| all.into_iter().map(|(id, score)| (id, score.to_bits())).collect::<Vec<_>>();
-        let mut q = Questions(graph.nodes.len() as u64);
+        let mut q = Questions::new(graph.nodes.len() as u64);
         for _ in 0..2 {
             let query = query(expected, &graph, &mut q);
             let walked = [Mode::Ppr, Mode::Graph].map(|mode| bits(hits(&found, mode, &query, 2, 1000)));

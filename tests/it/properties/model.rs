@@ -27,6 +27,8 @@ pub struct Collection {
     pub source_key: String,
     /// In insertion order.
     pub documents: Vec<Rc<Stored>>,
+    /// Whether some vector, perhaps of a document that is gone, was longer than the others by powers of ten.
+    pub outsized: bool,
 }
 
 /// A document version.
@@ -118,7 +120,7 @@ impl Model {
                 let c = self.collection(collection)?;
                 Ok((0, std::mem::take(&mut c.documents).len() as u64))
             }
-            Write::Create { name, dimension, metric, components, scorer, extractor, source_key } => {
+            Write::Create { name, dimension, metric, components, hnsw: _, scorer, extractor, source_key } => {
                 if name.is_empty() || *dimension == Some(0) {
                     return Err(vec![ErrorCode::InvalidArgument]);
                 }
@@ -133,6 +135,7 @@ impl Model {
                     extractor: *extractor,
                     source_key: source_key.clone(),
                     documents: Vec::new(),
+                    outsized: false,
                 };
                 self.collections.insert(name.clone(), created);
                 Ok((0, 0))
@@ -362,6 +365,7 @@ impl Collection {
         {
             return Some(ErrorCode::SchemaMismatch);
         }
+        self.outsized |= document.vector.iter().flatten().any(|x| x.abs() > 1_000.0);
         self.documents.push(Rc::new(document));
         None
     }

@@ -3,17 +3,20 @@
 //! Targets are small numbers rather than names: they are looked up in the model's state when the step comes, so that most of them mean
 //! something and a shorter sequence still does.
 
-use super::content::{entity, metadata, relation, source, text, vector};
+use super::content::{crowd, entity, metadata, relation, source, text, vector};
 use super::filters;
 use super::model::Model;
 use serde_json::Value;
 use triune::options::Thresholds;
 use triune::{
-    Components, Document, Durability, Entity, ExtractorKind, Filter, IoMode, Metric, Options, Patch, Relation, Schema, Scorer, WriteBatch,
+    Components, Document, Durability, Entity, ExtractorKind, Filter, Hnsw, IoMode, Metric, Options, Patch, Quantisation, Relation, Schema,
+    Scorer, WriteBatch,
 };
 
 pub const IDS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "ü#1", "ü#2", "long id with spaces", "z"];
 pub const SOURCES: [&str; 3] = ["one.md", "two.md", "drei.md"];
+/// The most documents of a crowd.
+pub const CROWD: u8 = 48;
 pub const NAMES: [&str; 4] = ["main", "notes", "x", "Übersicht"];
 pub const WORDS: [&str; 18] = [
     "red",
@@ -75,6 +78,7 @@ pub enum Write {
         dimension: Option<usize>,
         metric: Metric,
         components: Components,
+        hnsw: Hnsw,
         scorer: Scorer,
         extractor: ExtractorKind,
         source_key: String,
@@ -151,9 +155,10 @@ pub fn write_batch(writes: &[Write]) -> WriteBatch {
             Write::DeleteSource { collection, source } => batch.delete_source(collection, source),
             Write::ReplaceSource { collection, source, documents: d } => batch.replace_source(collection, source, documents(&d)),
             Write::Clear { collection } => batch.clear(collection),
-            Write::Create { name, dimension, metric, components, scorer, extractor, source_key } => {
+            Write::Create { name, dimension, metric, components, hnsw, scorer, extractor, source_key } => {
                 let dimension = dimension.map(|d| d as u32);
-                batch.create_collection(name, Schema { dimension, metric, components, scorer, extractor, source_key, ..Schema::default() })
+                let schema = Schema { dimension, metric, components, hnsw, scorer, extractor, source_key, ..Schema::default() };
+                batch.create_collection(name, schema)
             }
             Write::Drop { name } => batch.drop_collection(name),
             Write::Rename { from, to } => batch.rename_collection(from, to),
@@ -221,7 +226,7 @@ pub enum Call {
     Create {
         name: u8,
         dimension: u8,
-        /// And how components are stored.
+        /// And how components are stored, what walks compare, and whether graphs have hardly any links.
         metric: u8,
         scorer: bool,
         key: bool,
@@ -238,6 +243,18 @@ pub enum Call {
     Swap {
         a: u8,
         b: u8,
+    },
+    /// Puts of so many vectors that a walk through them costs less than comparing them all, under ids of their own.
+    Crowd {
+        target: u8,
+        count: u8,
+        seed: u8,
+    },
+    /// Deletes of a crowd: so many of 8.
+    Thin {
+        target: u8,
+        eighths: u8,
+        seed: u8,
     },
     /// Puts that no log record holds.
     Oversize {
@@ -300,6 +317,8 @@ pub struct Settings {
     pub buffered: bool,
     /// A record holds so little that many batches land as segments, and dying seqs go to files of their own.
     pub tiny_records: bool,
+    /// From how many vectors on merges give a segment a graph; 0 leaves it at what it is for everybody, which no run reaches.
+    pub graph_vectors: u8,
 }
 
 impl Settings {
@@ -309,6 +328,7 @@ impl Settings {
     }
 
     pub fn options(&self) -> Options {
+        let plain = Thresholds::default();
         Options {
             durability: if self.buffered { Durability::Buffered } else { Durability::Sync },
             io_mode: if self.pread { IoMode::Pread } else { IoMode::Mmap },
@@ -318,10 +338,9 @@ impl Settings {
             merge_fan_in: usize::from(self.fan_in),
             build_threads: 1,
             observer: None,
-            thresholds: if self.tiny_records {
-                Thresholds { record_bytes: 300, dead_inline_bytes: 22, ..Thresholds::default() }
-            } else {
-                Thresholds::default()
+            thresholds: Thresholds {
+                graph_vectors: if self.graph_vectors > 0 { self.graph_vectors.into() } else { plain.graph_vectors },
+                ..if self.tiny_records { Thresholds { record_bytes: 300, dead_inline_bytes: 22, ..plain } } else { plain }
             },
         }
     }
@@ -399,6 +418,11 @@ impl Call {
                         .filter(|&d| d > 0 || *dimension > 200),
                     metric: [Metric::Cosine, Metric::Dot, Metric::L2][usize::from(*metric % 3)],
                     components: if *metric / 3 % 2 == 1 { Components::F16 } else { Components::F32 },
+                    hnsw: Hnsw {
+                        m: if *metric / 12 % 2 == 1 { 4 } else { 16 },
+                        quantisation: if *metric / 6 % 2 == 1 { Quantisation::None } else { Quantisation::Sq7 },
+                        ..Hnsw::default()
+                    },
                     scorer: if *scorer { Scorer::Okapi } else { Scorer::Lucene },
                     extractor: if *plain { ExtractorKind::None } else { ExtractorKind::Compat },
                     source_key: if *key { "s" } else { "file_hash" }.into(),
@@ -407,6 +431,15 @@ impl Call {
             Call::Drop { target: t } => Write::Drop { name: target(*t) },
             Call::Rename { target: t, to } => Write::Rename { from: target(*t), to: NAMES[usize::from(*to) % NAMES.len()].into() },
             Call::Swap { a, b } => Write::Swap { a: target(*a), b: target(*b) },
+            Call::Crowd { target: t, count, seed } => {
+                let collection = target(*t);
+                let dimension = dimension(&collection);
+                Write::Put { documents: (0..*count).map(|i| crowd(i, *seed, dimension)).collect(), collection, insert: false }
+            }
+            Call::Thin { target: t, eighths, seed } => {
+                let goes = |i: &u8| i.wrapping_mul(37).wrapping_add(*seed) % 8 < *eighths;
+                Write::Delete { collection: target(*t), ids: (0..CROWD).filter(goes).map(|i| crowd(i, 0, None).id).collect() }
+            }
             Call::Oversize { target: t, ids } => {
                 let collection = target(*t);
                 let document = |i: &u8| DocumentSpec {

@@ -2,22 +2,31 @@
 
 use super::graph_oracle;
 use super::model::{Collection, Model, Stored};
+use super::nearest_oracle::{self, Walked, vector_scores};
 use super::operations::{IDS, SOURCES, WORDS};
 use super::{filters, graph::Graph};
 use std::collections::{BTreeMap, BTreeSet};
-use triune::{Filter, Legs, Metric, Mode, Scorer, Search, Seq, Snapshot, StoredDocument};
+use triune::{Effort, Filter, Legs, Mode, Scorer, Search, Seq, Snapshot, StoredDocument};
 
 /// How far a score may be from the one computed here.
-const TOLERANCE: f64 = 1e-9;
+pub const TOLERANCE: f64 = 1e-9;
 
 /// Which questions are asked this time: small numbers, so that a failure repeats.
 #[derive(Debug, Clone, Copy)]
-pub struct Questions(pub u64);
+pub struct Questions {
+    state: u64,
+    /// What vector graphs answered of them.
+    pub walked: Walked,
+}
 
 impl Questions {
+    pub fn new(seed: u64) -> Questions {
+        Questions { state: seed, walked: Walked::default() }
+    }
+
     pub fn pick(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % below
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.state >> 33) as usize) % below
     }
 }
 
@@ -45,6 +54,7 @@ fn check_collection(found: &triune::Collection, name: &str, expected: &Collectio
         let (query, vector) = question(expected, q);
         let k = [0, 1, 2, 5, 1000][q.pick(5)];
         check_searches(found, name, expected, &query, &vector, k);
+        nearest_oracle::check(found, name, expected, &vector, q);
         check_filter(found, name, expected, q);
     }
 }
@@ -89,21 +99,21 @@ fn check_filter(found: &triune::Collection, name: &str, expected: &Collection, q
     let (query, vector) = question(expected, q);
     let (k, hops) = ([0, 1, 2, 5, 1000][q.pick(5)], 1 + q.pick(2) as u32);
     let legs = Legs { graph: q.pick(2) == 0, ..Legs::default() };
-    let search = |mode, k, filter: Option<&Filter>| {
+    let search = |mode, k, filter: Option<&Filter>, effort| {
         let (query, vector, filter) = (Some(query.clone()), Some(vector.clone()), filter.cloned());
-        let result = found.search(&Search { query, vector, mode, k, filter, hops, legs, ..Search::default() }).unwrap();
+        let result = found.search(&Search { query, vector, mode, k, filter, hops, legs, effort, ..Search::default() }).unwrap();
         result.hits.into_iter().map(|h| (h.id, h.score)).collect::<Vec<_>>()
     };
     for mode in [Mode::Vector, Mode::Text, Mode::Graph, Mode::Ppr] {
-        let mut wanted = search(mode, 1000, None);
+        let mut wanted = search(mode, 1000, None, Effort::Exact);
         wanted.retain(|(id, _)| matching.contains(&id.as_str()));
         wanted.truncate(k);
-        assert_eq!(search(mode, k, Some(&filter)), wanted, "{about}: {mode} {query:?} {vector:?} k {k}");
+        assert_eq!(search(mode, k, Some(&filter), Effort::Exact), wanted, "{about}: {mode} {query:?} {vector:?} k {k}");
     }
     let candidates = k.max((2 * k).clamp(20, 500));
     let modes = &[Mode::Vector, Mode::Text, Mode::Graph][..if legs.graph { 3 } else { 2 }];
-    let lists: Vec<_> = modes.iter().map(|mode| search(*mode, candidates, Some(&filter))).collect();
-    assert_eq!(search(Mode::Hybrid, k, Some(&filter)), fused(&lists, k), "{about}: hybrid");
+    let lists: Vec<_> = modes.iter().map(|mode| search(*mode, candidates, Some(&filter), Effort::DEFAULT)).collect();
+    assert_eq!(search(Mode::Hybrid, k, Some(&filter), Effort::DEFAULT), fused(&lists, k), "{about}: hybrid");
 }
 
 fn check_documents(found: &triune::Collection, name: &str, expected: &Collection, q: &mut Questions) {
@@ -182,8 +192,8 @@ fn check_stats(found: &triune::Collection, name: &str, expected: &Collection, gr
 
 fn check_searches(found: &triune::Collection, name: &str, expected: &Collection, query: &str, vector: &[f32], k: usize) {
     let about = format!("{name}: {query:?} {vector:?} k {k}");
-    let search = |mode, k, scorer| {
-        let search = Search { query: Some(query.into()), vector: Some(vector.into()), mode, k, scorer, ..Search::default() };
+    let search = |mode, k, scorer, effort| {
+        let search = Search { query: Some(query.into()), vector: Some(vector.into()), mode, k, scorer, effort, ..Search::default() };
         let result = found.search(&search).unwrap();
         for (rank, hit) in result.hits.iter().enumerate() {
             let wanted = expected.documents.iter().find(|d| d.id == hit.id).unwrap_or_else(|| panic!("{about}: {} is dead", hit.id));
@@ -194,12 +204,12 @@ fn check_searches(found: &triune::Collection, name: &str, expected: &Collection,
     };
     let nearest = vector_scores(expected, vector);
     let identical = |a: usize, b: usize| expected.documents[a].vector == expected.documents[b].vector;
-    ranked(&search(Mode::Vector, k, None), expected, &nearest, k, identical, &format!("{about}: vector"));
+    ranked(&search(Mode::Vector, k, None, Effort::Exact), expected, &nearest, k, identical, &format!("{about}: vector"));
     // Scores are sums, and what is equal as a sum of other parts may differ in the last digit.
     let profiles = text_profiles(expected, query);
     for scorer in [Scorer::Lucene, Scorer::Okapi] {
         let (scores, floor) = text_scores(expected, query, scorer);
-        let hits = search(Mode::Text, k, Some(scorer));
+        let hits = search(Mode::Text, k, Some(scorer), Effort::DEFAULT);
         // Okapi keeps scores above 0; what rounding may have put on either side of it may stay or go.
         let sure = scores.iter().map(|s| s.filter(|s| floor.is_none_or(|f| *s > f))).collect::<Vec<_>>();
         let possible = scores.iter().zip(&sure).map(|(s, sure)| sure.or(s.filter(|s| floor.is_some_and(|f| *s > -f)))).collect::<Vec<_>>();
@@ -210,13 +220,13 @@ fn check_searches(found: &triune::Collection, name: &str, expected: &Collection,
             assert!(hits.iter().all(|(id, _)| possible[place(expected, id)].is_some()), "{about}: {hits:?}");
         }
         if expected.scorer == scorer {
-            assert_eq!(search(Mode::Text, k, None), hits, "{about}: the default scorer");
+            assert_eq!(search(Mode::Text, k, None, Effort::DEFAULT), hits, "{about}: the default scorer");
         }
     }
     // Fusion is held against the lists that were just held against the model.
     let candidates = k.max((2 * k).clamp(20, 500));
-    let lists = [search(Mode::Vector, candidates, None), search(Mode::Text, candidates, None)];
-    assert_eq!(search(Mode::Hybrid, k, None), fused(&lists, k), "{about}: hybrid");
+    let lists = [Mode::Vector, Mode::Text].map(|mode| search(mode, candidates, None, Effort::DEFAULT));
+    assert_eq!(search(Mode::Hybrid, k, None, Effort::DEFAULT), fused(&lists, k), "{about}: hybrid");
 }
 
 /// The sum of `1 / (60 + rank)`, ties by first appearance.
@@ -234,25 +244,6 @@ fn fused(lists: &[Vec<(String, f64)>], k: usize) -> Vec<(String, f64)> {
     all.sort_by(|a, b| b.1.partial_cmp(&a.1).unwrap());
     all.truncate(k);
     all
-}
-
-/// Scores by document, `None` for one without a vector.
-fn vector_scores(expected: &Collection, query: &[f32]) -> Vec<Option<f64>> {
-    let wide = |v: &[f32]| v.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-    let q = wide(query);
-    let score = |v: &[f32]| {
-        let v = wide(v);
-        match expected.metric {
-            Metric::Dot => dot(&q, &v),
-            Metric::L2 => -q.iter().zip(&v).map(|(x, y)| (x - y) * (x - y)).sum::<f64>(),
-            Metric::Cosine => {
-                let norms = (dot(&q, &q) * dot(&v, &v)).sqrt();
-                if norms == 0.0 { 0.0 } else { dot(&q, &v) / norms }
-            }
-        }
-    };
-    expected.documents.iter().map(|d| d.vector.as_deref().map(score)).collect()
 }
 
 /// All that a text score is made of, by document: its length, and how often it holds each token of the query.
@@ -305,7 +296,7 @@ fn text_scores(expected: &Collection, query: &str, scorer: Scorer) -> (Vec<Optio
     (corpus.iter().map(score).collect(), (scorer == Scorer::Okapi).then_some(1e-12))
 }
 
-fn place(expected: &Collection, id: &str) -> usize {
+pub fn place(expected: &Collection, id: &str) -> usize {
     expected.documents.iter().position(|d| d.id == id).unwrap()
 }
 

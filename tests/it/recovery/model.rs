@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use triune::{Collection, Database, Document, Entity, ExtractorKind, Filter, Metadata, Patch, Relation, Schema, WriteBatch};
+use triune::{Collection, Database, Document, Effort, Entity, ExtractorKind, Filter, Metadata, Patch, Relation, Schema, WriteBatch};
 
 /// One call on a write batch.
 #[derive(Debug, Clone)]
@@ -38,6 +38,12 @@ pub fn document(id: &str, text: &str) -> Document {
 /// Documents `prefix0`, `prefix1`, ... of one source.
 pub fn documents(prefix: &str, count: usize, source: &str) -> Vec<Document> {
     (0..count).map(|i| document(&format!("{prefix}{i}"), "some words of a passage").source(source)).collect()
+}
+
+/// Documents `prefix0`, `prefix1`, ... whose vectors are unlike each other.
+pub fn points(prefix: &str, count: usize, source: &str) -> Vec<Document> {
+    let point = |i: usize| vec![(i * 7 % 13) as f32 - 6.0, (i * 5 % 11) as f32 - 4.5, prefix.len() as f32 + (i % 3) as f32];
+    documents(prefix, count, source).into_iter().enumerate().map(|(i, d)| d.vector(point(i))).collect()
 }
 
 /// A collection: its documents in insertion order.
@@ -188,6 +194,7 @@ fn check_derived(collection: &Collection, held: &Held) -> Result<(), String> {
         None => 0,
     };
     same("vectors", near.to_string(), held.documents.iter().filter(|d| d.vector.is_some()).count().to_string())?;
+    check_walks(collection, held)?;
 
     let mut sources: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for d in &held.documents {
@@ -209,6 +216,33 @@ fn check_derived(collection: &Collection, held: &Held) -> Result<(), String> {
     same("the graph", format!("{of_graph:?}"), format!("{expected:?}"))?;
     let hub = collection.entity("hub Town").map_err(said)?.map_or((0, 0), |e| (e.documents, e.relations));
     same("an entity", format!("{hub:?}"), format!("{:?}", (mentions.iter().filter(|m| m.contains("hub town")).count(), relations)))
+}
+
+/// So few are asked for that a graph is walked where there is one: as many hits as there can be, all of them alive, with the cosine that their
+/// vectors have, and with this effort no nearer one is missing.
+fn check_walks(collection: &Collection, held: &Held) -> Result<(), String> {
+    if held.dimension.is_none() {
+        return Ok(());
+    }
+    let query = [1.0, -0.5, 2.0];
+    let cosine = |v: &Vec<f32>| {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+        dot(&query, v) / (dot(&query, &query) * dot(v, v)).sqrt()
+    };
+    let cosines: BTreeMap<&str, f64> = held.documents.iter().filter_map(|d| Some((d.id.as_str(), cosine(d.vector.as_ref()?)))).collect();
+    let ask = |effort| collection.nearest_with(&query, None, 3, effort).map_err(|e| e.to_string());
+    let (walked, exact) = (ask(Effort::Ef(16))?, ask(Effort::Exact)?);
+    let as_near = walked.len() == exact.len() && walked.iter().zip(&exact).all(|(a, b)| a.score == b.score);
+    for hit in walked.iter().chain(&exact) {
+        let id = collection.id_of(hit).map_err(|e| e.to_string())?;
+        if !cosines.get(&*id).is_some_and(|wanted| (wanted - hit.score).abs() < 1e-9) {
+            return Err(format!("{id} is a hit with {}, of {cosines:?}", hit.score));
+        }
+    }
+    match as_near && exact.len() == cosines.len().min(3) {
+        true => Ok(()),
+        false => Err(format!("the nearest: {walked:?} are found, exactly {exact:?}, of {cosines:?}")),
+    }
 }
 
 /// The keys of the entities that a document mentions.

@@ -3,7 +3,7 @@
 use triune::Options;
 use triune::options::Thresholds;
 
-use super::model::{Op, document, documents};
+use super::model::{Op, document, documents, points};
 
 /// One act of a program.
 #[derive(Debug, Clone)]
@@ -248,10 +248,35 @@ pub fn copies() -> Workload {
     Workload { name: "copies", options: small(), steps }
 }
 
+/// Merges and compactions that write vector graphs: of vectors that had none, of a graph and what came after it, of two graphs, of one whose
+/// dead are most of it, with deletes meanwhile; the last of it dies, and some of what died is put again.
+pub fn graphs() -> Workload {
+    let thresholds = Thresholds { graph_vectors: 4, ..Thresholds::default() };
+    let steps = vec![
+        Do(vec![Op::Create("a"), Op::Put("a", points("v", 12, "s"))]),
+        Checkpoint,
+        Merge,
+        Do(vec![Op::Put("a", points("w", 9, "t")), Op::Delete("a", ids(&["v0", "v3"]))]),
+        Checkpoint,
+        MergeWith(vec![Do(vec![Op::Delete("a", ids(&["v1", "w2"]))]), Buffered(vec![Op::Put("a", points("v", 2, "s"))])]),
+        Checkpoint,
+        Compact,
+        Reopen,
+        Do(vec![Op::DeleteSource("a", "s"), Op::Delete("a", ids(&["w0", "w1"]))]),
+        Compact,
+        Do(vec![Op::Clear("a")]),
+        Compact,
+        Buffered(vec![Op::Put("a", points("v", 10, "s"))]),
+        Close,
+        Compact,
+    ];
+    Workload { name: "graphs", options: Options { thresholds, build_threads: 1, ..small() }, steps }
+}
+
 /// All of them.
 pub fn all() -> Vec<Workload> {
     let first = [commits(), groups(), buffered(), oversize(), rotation(), checkpoints()];
-    first.into_iter().chain([merges(), garbage(), closes(), recoveries(), compactions(), copies(), mixed()]).collect()
+    first.into_iter().chain([merges(), garbage(), closes(), recoveries(), compactions(), copies(), mixed(), graphs()]).collect()
 }
 
 /// The least that has a commit, a buffered one and a recovery: small enough for every history of it.
