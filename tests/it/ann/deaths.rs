@@ -85,7 +85,7 @@ fn around_the_entry(disk: &SimDirectory) -> (usize, BTreeSet<usize>) {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         // All documents have a vector, so its position is the document's number.
         let document = |node: u32| number(GraphShape::positions_offset() as usize + node as usize * 4) as usize;
-        entry = document(0);
+        entry = number(GraphShape::positions_offset() as usize) as usize;
         for level in 0..shape.level_counts.len() {
             let row = shape.level_offset(level) as usize;
             let links = (0..shape.row_bytes(level) / 4).map(|i| number(row + i * 4));

@@ -69,7 +69,7 @@ pub fn crowd(i: u8, seed: u8, dimension: Option<usize>) -> DocumentSpec {
     // Numbers that any way of storing them keeps.
     let component = |c: usize| {
         let mixed = (u32::from(place) * 3 + c as u32 + 1).wrapping_mul(0x9e37_79b9).wrapping_add(u32::from(seed) << 20);
-        f32::from((mixed ^ mixed >> 13).wrapping_mul(0x85eb_ca6b).to_be_bytes()[0]) / 64.0 - 2.0
+        ((mixed ^ mixed >> 13).wrapping_mul(0x85eb_ca6b) >> 24) as f32 / 64.0 - 2.0
     };
     DocumentSpec {
         id: format!("crowd {i}"),
