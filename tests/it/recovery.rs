@@ -133,7 +133,7 @@ fn a_crash_while_vector_graphs_are_written_leaves_whole_commits() {
         let db = Database::open_read_only_with(Arc::new(m.disk.after_kill()), oracle::options()).unwrap();
         db.snapshot().collection("a").is_ok_and(|a| a.vector_bytes().unwrap().graphs > 0)
     };
-    let with_graphs = moments.iter().step_by(4).filter(with_graph).count();
+    let with_graphs = moments.iter().step_by(2).filter(with_graph).count();
     assert!(with_graphs > 20, "{with_graphs} moments with a graph");
     survive(&workload);
 }

@@ -248,8 +248,8 @@ pub fn copies() -> Workload {
     Workload { name: "copies", options: small(), steps }
 }
 
-/// Merges and compactions that write vector graphs: of vectors that had none, of a graph and what came after it, of two graphs, of one whose
-/// dead are most of it, with deletes meanwhile; the last of it dies, and some of what died is put again.
+/// Merges and compactions that write vector graphs: of vectors that had none, of a graph and what came after it with deletes and puts meanwhile, of
+/// one of which most died, and of one of which all did, with what came again.
 pub fn graphs() -> Workload {
     let thresholds = Thresholds { graph_vectors: 4, ..Thresholds::default() };
     let steps = vec![
@@ -259,15 +259,9 @@ pub fn graphs() -> Workload {
         Do(vec![Op::Put("a", points("w", 9, "t")), Op::Delete("a", ids(&["v0", "v3"]))]),
         Checkpoint,
         MergeWith(vec![Do(vec![Op::Delete("a", ids(&["v1", "w2"]))]), Buffered(vec![Op::Put("a", points("v", 2, "s"))])]),
-        Checkpoint,
+        Do(vec![Op::DeleteSource("a", "s"), Op::Delete("a", ids(&["w0"]))]),
         Compact,
-        Reopen,
-        Do(vec![Op::DeleteSource("a", "s"), Op::Delete("a", ids(&["w0", "w1"]))]),
-        Compact,
-        Do(vec![Op::Clear("a")]),
-        Compact,
-        Buffered(vec![Op::Put("a", points("v", 10, "s"))]),
-        Close,
+        Do(vec![Op::Clear("a"), Op::Put("a", points("v", 9, "s"))]),
         Compact,
     ];
     Workload { name: "graphs", options: Options { thresholds, build_threads: 1, ..small() }, steps }
