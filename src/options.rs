@@ -31,6 +31,8 @@ pub mod limits {
     pub const RECORD_BYTES_MAX: usize = 8 << 20;
     /// Bytes that a log may hold beyond its last synced byte.
     pub const UNSYNCED_BYTES_MAX: u64 = 16 << 20;
+    /// Threads that are started to build a graph, however many are asked for: each takes memory and addresses.
+    pub const BUILD_THREADS_MAX: usize = 1_024;
 }
 
 /// When a commit counts as durable.

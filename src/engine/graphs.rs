@@ -4,7 +4,7 @@ use super::merge::{Plan, Workshop};
 use crate::error::Result;
 use crate::format::manifest::SegmentEntry;
 use crate::format::vector_graph::NO_LINK;
-use crate::options::{Options, Schema};
+use crate::options::{Options, Schema, limits};
 use crate::progress::Progress;
 use crate::segment::SegmentWriter;
 use crate::text::DROPPED;
@@ -113,13 +113,10 @@ fn told(options: &Options, count: u32) -> impl FnMut(usize) + '_ {
     move |done| options.tell(Progress::Linked { done: done as u64, of: u64::from(count) })
 }
 
-/// More threads than this are never started: each takes memory and an address.
-const THREADS_MOST: usize = 1_024;
-
 /// Threads that build: as many as there are cores when someone waits for it, half of them in the background.
 pub(super) fn threads(options: &Options, in_background: bool) -> usize {
     if options.build_threads > 0 {
-        return options.build_threads.min(THREADS_MOST);
+        return options.build_threads.min(limits::BUILD_THREADS_MAX);
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     if in_background { cores.div_ceil(2) } else { cores }

@@ -15,6 +15,7 @@ pub(crate) use questions::*;
 
 use clap::{ArgGroup, Parser, Subcommand};
 use std::path::{Path, PathBuf};
+use triune::limits;
 
 /// An embedded retrieval database: documents, vectors and full text in one directory, changed by one atomic commit.
 #[derive(Debug, Parser)]
@@ -344,7 +345,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
     pub(crate) embedder_name: Option<String>,
     /// Threads that derive what is derived from documents and build vector graphs; the database is the same with any number, 1 to 1,024. Default: all cores
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=limits::BUILD_THREADS_MAX as i64))]
     pub(crate) threads: Option<u16>,
 }
 

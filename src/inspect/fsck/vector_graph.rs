@@ -13,6 +13,7 @@ use crate::segment::{Section, SegmentReader};
 use crate::vector::VectorsReader;
 use crate::vector::hnsw::images::{Images, Vectors};
 use crate::vector::hnsw::measure::spread;
+use crate::vector::hnsw::space::ROUNDING;
 use crate::vector::kernel;
 use rustc_hash::FxHashSet;
 
@@ -26,10 +27,8 @@ const MEMBERS: [u32; 2] = [32, 256];
 const NEAREST: usize = 10;
 /// The place of the width of these walks in the ladder: 64.
 const WIDTH: usize = 4;
-/// Walks that find this much less than the header says are a finding. The header has it from other members, compared by codes.
+/// Walks that find this much less than the header says are a finding. The header has it from other, harder questions, compared by codes.
 const FAR_BELOW: f64 = 0.2;
-/// What binary32 may change of a distance, as a share of it; some times that.
-const ROUNDING: f64 = 4.0 * f32::EPSILON as f64;
 
 /// A graph whose every link is one that a writer may make.
 pub(super) struct Graph {
@@ -176,7 +175,7 @@ impl Graph {
         for ((&member, query), &(farthest, known)) in members.iter().zip(&queries).zip(&farthest) {
             let walked = self.walk(&mut |node| Ok(space.distance(query, &space.image(node)?)))?;
             // As near as the numbers by which the graph was built can tell.
-            let farthest = farthest + farthest.abs() * ROUNDING;
+            let farthest = farthest + farthest.abs() * f64::from(ROUNDING);
             let near = walked.iter().filter(|&&(distance, node)| node != member && distance <= farthest).count();
             found += near.min(known);
             there += known;
@@ -226,22 +225,21 @@ struct Space<'a> {
 
 impl Space<'_> {
     fn image(&self, node: u32) -> Result<Vec<f32>> {
-        let mut image = Vec::with_capacity(self.images.dimension());
-        let row = self.vectors.row_at(self.positions[node as usize])?;
-        if let Some(vector) = self.vectors.get(row)? {
-            self.images.image(&vector, &mut image);
-        }
-        Ok(image)
+        self.made_of(node, Images::image)
     }
 
     /// What a search for the vector of a node asks with.
     fn query(&self, node: u32) -> Result<Vec<f32>> {
-        let mut image = Vec::with_capacity(self.images.dimension());
+        self.made_of(node, Images::query)
+    }
+
+    fn made_of(&self, node: u32, make: fn(&Images, &[f32], &mut Vec<f32>)) -> Result<Vec<f32>> {
+        let mut made = Vec::with_capacity(self.images.dimension());
         let row = self.vectors.row_at(self.positions[node as usize])?;
         if let Some(vector) = self.vectors.get(row)? {
-            self.images.query(&vector, &mut image);
+            make(&self.images, &vector, &mut made);
         }
-        Ok(image)
+        Ok(made)
     }
 
     fn distance(&self, a: &[f32], b: &[f32]) -> f64 {

@@ -102,15 +102,15 @@ impl Searcher {
                 let space = CodesOfNodes::new(&walked, codes);
                 let query = std::mem::take(&mut self.query);
                 let whole = if plan == Plan::ScanCodes {
-                    self.scan(&space, &query, vectors, admitted, k)?
+                    // As good as a scan of vectors: none is left out that may be nearer.
+                    self.scan(&space, &query, vectors, admitted, scanned(k))? && !self.choose(&space, &query, k, scanned(k))
                 } else {
-                    self.walk(&space, &query, &walked, vectors, admitted, plan)?
+                    let whole = self.walk(&space, &query, &walked, vectors, admitted, plan)?;
+                    self.choose(&space, &query, k, scored(k));
+                    whole
                 };
-                let most = if plan == Plan::ScanCodes { scanned(k) } else { scored(k) };
-                let more = self.choose(&space, &query, k, most);
                 self.query = query;
-                // A scan of codes is as good as one of vectors: none is left out that may be nearer.
-                whole && !(more && plan == Plan::ScanCodes)
+                whole
             }
             None => {
                 VectorsOfNodes::query(query.metric(), query.components(), &mut self.image);
@@ -155,12 +155,12 @@ impl Searcher {
         contenders == most
     }
 
-    /// Compares the code of every node that may be an answer, and leaves more of the nearest in `found` than are likely to be in doubt.
-    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, k: usize) -> Result<bool> {
+    /// Compares the code of every node that may be an answer, and leaves the `most` nearest in `found`.
+    fn scan(&mut self, space: &CodesOfNodes<'_>, query: &CodeQuery, vectors: &VectorsReader, admitted: Admitted<'_>, most: usize) -> Result<bool> {
         self.found.clear();
         let Admitted::Only(rows) = admitted else { return Ok(false) };
         self.marked.mark(space.walked.graph, vectors, rows)?;
-        self.scratch.scan(space, query, self.marked.nodes(), scanned(k));
+        self.scratch.scan(space, query, self.marked.nodes(), most);
         self.found.extend(self.scratch.answers());
         Ok(true)
     }
@@ -225,7 +225,7 @@ fn scored(k: usize) -> usize {
     k.saturating_mul(SCORED_PER_K).max(k + SCORED_MORE)
 }
 
-/// Nodes that a scan of codes keeps.
+/// Nodes that a scan of codes keeps: more than are likely to be in doubt.
 fn scanned(k: usize) -> usize {
     scored(k).saturating_mul(SCANNED_PER_SCORED)
 }

@@ -1,7 +1,7 @@
 //! What a graph is built over: numbered points, and how far one is from another.
 
 /// What binary32 may change of a number, as a share of it; some times that.
-const ROUNDING: f32 = 4.0 * f32::EPSILON;
+pub const ROUNDING: f32 = 4.0 * f32::EPSILON;
 
 /// Points `0..len`, and a distance that smaller is nearer. A distance may be approximate; it is a pure function of the two points.
 pub trait Space: Sync {
