@@ -129,3 +129,47 @@ fn write_codes(out: &mut SegmentWriter, sealed: &Sealed, space: &CodeSpace, unit
     debug_assert_eq!(out.position(), shape.length(), "the shape says where everything is");
     out.end(u64::from(shape.count), shape.stride as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: u32 = 600;
+
+    /// Points spread over a square without a pattern: the fractions of the multiples of two irrational numbers.
+    struct Square(u32);
+
+    impl Vectors for Square {
+        fn for_each(&self, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
+            let part = |i: u32, of: f64| (f64::from(i) * of).fract() as f32;
+            (0..self.0).try_for_each(|i| sink(&[part(i, 2f64.sqrt()), part(i, 3f64.sqrt())]))
+        }
+    }
+
+    fn graph(rows: u32, old: &[(Sealed, Vec<u32>)], found_before: f64) -> (Sealed, f64) {
+        let vectors = Square(rows);
+        let images = Images::of(Metric::L2, 2, &vectors).expect("no disk is read");
+        let space = FloatSpace::of_vectors(&images, rows, &vectors).expect("no disk is read");
+        let sample = Sample::of(&images, rows, &vectors, 1).expect("no disk is read");
+        let hnsw = Hnsw { m: 4, ef_construction: 20, ..Hnsw::default() };
+        let (old, stop) = (old.to_vec(), &AtomicBool::new(false));
+        let options = GraphOptions { metric: Metric::L2, dimension: 2, count: rows, hnsw, threads: 1, stop, old, found_before };
+        let (sealed, measured) = make(&space, &sample, &options, &mut |_| {}).expect("nobody gives it up");
+        (sealed, measured[JUDGED].recall)
+    }
+
+    #[test]
+    fn a_merged_graph_that_finds_less_than_what_it_was_made_of_is_built_anew() {
+        let (half, _) = graph(ROWS / 2, &[], 0.0);
+        let stay = half.points.clone();
+        let old = [(half, stay)];
+        let (fresh, _) = graph(ROWS, &[], 0.0);
+        let (merged, found) = graph(ROWS, &old, 0.0);
+        assert!(merged != fresh, "a graph that was built anew cannot be told from the merged one here");
+        assert!(found > 0.5, "{found}");
+        for before in [found, found + 0.9 * WORSE] {
+            assert!(graph(ROWS, &old, before).0 == merged, "{found} is not worse than {before}");
+        }
+        assert!(graph(ROWS, &old, found + 1.1 * WORSE).0 == fresh, "{found} is worse than {}", found + 1.1 * WORSE);
+    }
+}
