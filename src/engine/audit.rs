@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The nearest that are looked for.
 const K: usize = 10;
+/// What rounding may make of a score, as a share of it: vectors of one direction score 1 or a hair less, and are equally near.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// What [`Collection::audit_recall`] measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -19,8 +21,8 @@ pub struct RecallAudit {
     pub vectors: u64,
     /// How many of them were asked about; 0 when there is none, and then nothing else was measured.
     pub sampled: u64,
-    /// The share of the true ten nearest that was found, 0 to 1, on average. A vector that is as near as the tenth counts as one of them. 1
-    /// when nothing was sampled.
+    /// The share of the true ten nearest that was found, 0 to 1, on average. A vector that is as near as the tenth, but for
+    /// rounding, counts as one of them. 1 when nothing was sampled.
     pub recall: f64,
     /// How many of those asked about got all of the ten.
     pub perfect: u64,
@@ -109,7 +111,8 @@ fn others(mut hits: Vec<Scored>, itself: RowAddress) -> Vec<Scored> {
 /// The share of `truth` that was found: what scores like its last belongs to it, whichever of several equals it is.
 fn share_found(found: &[Scored], truth: &[Scored]) -> f64 {
     let Some(last) = truth.last() else { return 1.0 };
-    let hits = found.iter().filter(|hit| hit.score >= last.score).count();
+    let least = last.score - last.score.abs() * ROUNDING;
+    let hits = found.iter().filter(|hit| hit.score >= least).count();
     (hits as f64 / truth.len() as f64).min(1.0)
 }
 
@@ -145,6 +148,8 @@ mod tests {
         let truth = [hit(1, 0.9), hit(2, 0.5)];
         assert_eq!(share_found(&[hit(1, 0.9), hit(3, 0.5)], &truth), 1.0);
         assert_eq!(share_found(&[hit(2, 0.5), hit(4, 0.4)], &truth), 0.5);
+        assert_eq!(share_found(&[hit(1, 0.9), hit(5, 0.5 - f64::EPSILON)], &truth), 1.0);
+        assert_eq!(share_found(&[hit(1, 0.9), hit(5, 0.5 - 1e-12)], &truth), 0.5);
         assert_eq!(share_found(&[], &truth), 0.0);
         assert_eq!(share_found(&[hit(1, 0.9)], &[]), 1.0);
         let twelve: Vec<Scored> = (0..12).map(|row| hit(row, 1.0 - f64::from(row))).collect();

@@ -88,7 +88,18 @@ impl<R: Read> Rows<R> {
         match self.kind {
             Float::Half => row.extend(self.bytes.as_chunks::<2>().0.iter().map(|b| half_to_single(u16::from_le_bytes(*b)))),
             Float::Single => row.extend(self.bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b))),
-            Float::Double => row.extend(self.bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b) as f32)),
+            Float::Double => {
+                let values = self.bytes.as_chunks::<8>().0;
+                row.extend(values.iter().map(|b| f64::from_le_bytes(*b) as f32));
+                // What is no number in the file either is refused like that of any other array, by whoever takes the vector.
+                if let Some(i) = row.iter().zip(values).position(|(narrow, b)| narrow.is_infinite() && f64::from_le_bytes(*b).is_finite()) {
+                    let (name, row, value) = (&self.name, self.read - 1, f64::from_le_bytes(values[i]));
+                    return Err(Failure::invalid(format!(
+                        "{name}: row {row} holds {value:e} at component {i}; a component is an f32, at most {:e} in magnitude",
+                        f32::MAX
+                    )));
+                }
+            }
         }
         Ok(Some(row))
     }
@@ -260,6 +271,14 @@ mod tests {
                 assert_eq!(rows(&array(version, &header, &body)).expect("a good file is read"), want, "{descr} version {version}");
             }
         }
+    }
+
+    #[test]
+    fn a_double_that_no_single_holds_is_named() {
+        let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }    \n";
+        let body: Vec<u8> = [1.0f64, 2.0, 3.0, -1e300].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let said = refusal(&array(1, header, &body));
+        assert!(said.contains("row 1 holds -1e300 at component 1") && said.contains("3.4028235e38"), "{said}");
     }
 
     #[test]

@@ -20,6 +20,8 @@ const SCORED_PER_K: usize = 2;
 const SCORED_MORE: usize = 10;
 /// A scan of codes keeps so many times that. When all of these are in doubt the vectors are scanned.
 const SCANNED_PER_SCORED: usize = 4;
+/// A walk goes on from so many copies of what it found already, as a share of the nodes: with more of them, a scan costs little more.
+const COPIES_SHARE: usize = 8;
 
 /// What a search found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +97,7 @@ impl Searcher {
         let mut walked = Walked::new(graph);
         // More copies of a vector than are asked for would only keep others out.
         self.scratch.copies = NonZeroUsize::new(k);
+        self.scratch.through_copies = graph.shape().count() as usize / COPIES_SHARE;
         let whole = match &graph.codes {
             Some(codes) => {
                 graph.images.query(query.components(), &mut self.image);
@@ -193,7 +196,7 @@ impl Searcher {
             Plan::Scan | Plan::ScanCodes => return Ok(false),
             Plan::Walk { ef } => {
                 self.found.extend(self.scratch.search(space, query, walked, ef));
-                return Ok(true);
+                return Ok(!self.scratch.gave_up);
             }
             Plan::Sifted { ef, enough, otherwise } => {
                 self.found.extend(self.scratch.search(space, query, walked, ef));

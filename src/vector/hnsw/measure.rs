@@ -65,7 +65,7 @@ impl Sample {
         let size = SAMPLE.min(count as usize / 8);
         let members = spread(count, 2 * size as u32);
         let mut rows = Vec::with_capacity(2 * size);
-        scan(images, vectors, |point, image| {
+        scan(images, vectors, |point, _, image| {
             if members.binary_search(&point).is_ok() {
                 rows.push(image.to_vec());
             }
@@ -78,7 +78,7 @@ impl Sample {
             target.iter().for_each(|&point| all.entry(point).or_insert_with(Vec::new).push(i));
             all
         });
-        scan(images, vectors, |point, image| {
+        scan(images, vectors, |point, _, image| {
             wanted.get(&point).into_iter().flatten().for_each(|&i| to[i] = image.to_vec());
         })?;
         let pairs = asked.iter().zip(&moved).zip(&to).enumerate();
@@ -130,12 +130,12 @@ fn as_query(images: &Images, mut moved: Vec<f32>) -> Vec<f32> {
     moved
 }
 
-/// Calls `sink` with every point and its image.
-fn scan(images: &Images, vectors: &dyn Vectors, mut sink: impl FnMut(u32, &[f32])) -> Result<()> {
+/// Calls `sink` with every point, its vector, and its image.
+fn scan(images: &Images, vectors: &dyn Vectors, mut sink: impl FnMut(u32, &[f32], &[f32])) -> Result<()> {
     let (mut image, mut point) = (Vec::new(), 0u32);
     vectors.for_each(&mut |x| {
         images.image(x, &mut image);
-        sink(point, &image);
+        sink(point, x, &image);
         point += 1;
         Ok(())
     })
@@ -171,17 +171,30 @@ fn nearest_of(
     let all: Vec<u32> = (0..questions.len() as u32).collect();
     let (mut dots, mut distances) = (vec![0f32; questions.len()], vec![0f64; questions.len()]);
     let mut nearest: Vec<Nearest> = vec![Vec::with_capacity(most + 1); questions.len()];
-    scan(images, vectors, |point, image| {
+    // What binary32 may change of the inner product of two images, which are no longer than 1.
+    let doubt = f64::from(f32::EPSILON) * (8.0 + images.dimension() as f64 / 8.0);
+    scan(images, vectors, |point, vector, image| {
+        let inverse_norm = kernel::inverse_norm(vector);
         if images.metric() == Metric::L2 {
             // Close together and far from the others, or from the origin, images differ by less than the square of what binary32 can tell.
             kernel::squared_distance_rows(image, &rows, &mut distances);
         } else {
             walk::negative_dots(image, &rows, &all, &mut dots);
-            distances.iter_mut().zip(&dots).for_each(|(distance, dot)| *distance = f64::from(*dot));
         }
-        for (i, (&distance, nearest)) in distances.iter().zip(&mut nearest).enumerate() {
-            if !skip(i, point) {
-                offer(nearest, most, distance, point);
+        // The same holds of the inner products of what lies close together: those that may be among the nearest are computed again.
+        let exact = |i: usize| match images.metric() {
+            Metric::L2 => distances[i],
+            Metric::Cosine => -kernel::dot(&questions[i], vector) * inverse_norm,
+            Metric::Dot => {
+                let (question, added) = questions[i].split_at(vector.len());
+                -kernel::dot(question, vector) / images.unit() - kernel::dot(added, &image[vector.len()..])
+            }
+        };
+        for (i, nearest) in nearest.iter_mut().enumerate() {
+            let farthest = if nearest.len() < most { f64::INFINITY } else { nearest[most - 1].0 };
+            let too_far = images.metric() != Metric::L2 && f64::from(dots[i]) - doubt > farthest;
+            if !too_far && !skip(i, point) {
+                offer(nearest, most, exact(i), point);
             }
         }
     })?;

@@ -21,6 +21,13 @@ pub struct Scratch {
     pub copies: Option<NonZeroUsize>,
     /// Whether the last walk left some out.
     pub left_copies_out: bool,
+    /// From how many of those that it left out a walk goes on, when nothing else leads on: each has links of its own, and what lies behind a
+    /// crowd of copies may hang on any of them.
+    pub through_copies: usize,
+    /// Those that were left out, with their distances.
+    left_out: Vec<(f32, u32)>,
+    /// Whether the last walk met more of them than it went on from: then there may be nearer points than it found.
+    pub gave_up: bool,
     /// Distances computed since the scratch was made.
     pub compared: u64,
 }
@@ -35,7 +42,8 @@ impl Scratch {
     pub(super) fn walk<S: Space>(&mut self, space: &S, query: &S::Query, links: &impl Links, level: usize, starts: &[u32], ef: usize) {
         self.visited.reset(links.points());
         self.pool.reset(ef);
-        self.left_copies_out = false;
+        (self.left_copies_out, self.gave_up) = (false, false);
+        self.left_out.clear();
         self.survivors.clear();
         for &start in starts {
             if self.visited.insert(start) {
@@ -43,13 +51,27 @@ impl Scratch {
             }
         }
         self.take(space, query, links);
-        while let Some(point) = self.pool.expand() {
+        let mut copies = self.through_copies;
+        while let Some(point) = self.pool.expand().or_else(|| self.copy(&mut copies)) {
             if !self.visited.insert_row(links.unchecked(level, point), links.points(), &mut self.survivors) {
                 // Nothing is made of what it leads to; whoever holds the links knows now.
                 links.row(level, point);
             }
             self.take(space, query, links);
         }
+    }
+
+    /// A copy that was left out and is near enough to go on from, when the walk may go on from one more.
+    #[cold]
+    fn copy(&mut self, may: &mut usize) -> Option<u32> {
+        while let Some((distance, point)) = self.left_out.pop() {
+            if self.pool.admits(distance) {
+                self.gave_up = *may == 0;
+                *may = may.checked_sub(1)?;
+                return Some(point);
+            }
+        }
+        None
     }
 
     /// Compares the survivors with the query and offers them to the pool.
@@ -63,6 +85,9 @@ impl Scratch {
             let crowd = self.copies.and_then(|most| self.pool.crowd(&place, most.get()));
             if crowd.is_some_and(|other| space.are_copies(other, point)) {
                 self.left_copies_out = true;
+                if self.through_copies > 0 {
+                    self.left_out.push((distance, point));
+                }
                 continue;
             }
             self.pool.put(place);

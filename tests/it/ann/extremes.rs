@@ -64,3 +64,54 @@ fn of_many_copies_those_that_live_are_found_when_others_died() {
         }
     }
 }
+
+#[test]
+fn what_lies_behind_a_crowd_of_copies_is_found_however_few_are_asked_for() {
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        for (quantisation, others) in [(Quantisation::Sq7, 1), (Quantisation::Sq7, 12), (Quantisation::None, 12), (Quantisation::Sq7, 60)] {
+            let schema = Schema { metric, hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() };
+            let db = made(&SimDirectory::newly_made(), schema, &[]);
+            let mut noise = Noise(11);
+            let copy = normal(&mut noise, 0.3);
+            let own: Vec<(usize, Vec<f32>)> = (0..others).map(|i| (i * 2_400 / others + 7, normal(&mut noise, 1.0))).collect();
+            let mut vectors = vec![copy; 2_400];
+            own.iter().for_each(|(at, vector)| vectors[*at].clone_from(vector));
+            db.put("main", vectors.into_iter().enumerate().map(|(i, v)| Document::new(format!("d{i}")).vector(v)).collect::<Vec<_>>())
+                .unwrap();
+            db.compact().unwrap();
+            let collection = main_of(&db);
+            for (at, vector) in &own {
+                for (k, effort) in [(1, Effort::DEFAULT), (1, Effort::Ef(64)), (3, Effort::Ef(200)), (10, Effort::DEFAULT)] {
+                    let (found, share) = ask(&collection, vector, None, k, effort);
+                    assert!(share > 0.0, "{metric}, {quantisation:?}, {others} others, d{at} by k {k} and {effort:?}: {found:?}");
+                    if metric != Metric::Dot {
+                        let nearest = &super::asking::ids_of(&collection, &found)[0];
+                        assert_eq!(*nearest, format!("d{at}"), "{metric}, {quantisation:?}, {others} others, k {k}, {effort:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn directions_that_binary32_can_hardly_tell_apart_are_told_apart() {
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        for quantisation in [Quantisation::Sq7, Quantisation::None] {
+            for spread in [1e-2f32, 1e-3, 1e-4] {
+                let schema = Schema { metric, hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() };
+                let db = made(&SimDirectory::newly_made(), schema, &[]);
+                let mut noise = Noise(13);
+                let all = normal(&mut noise, 1.0);
+                let near = |noise: &mut Noise| -> Vec<f32> { all.iter().map(|c| c + spread * noise.normal()).collect() };
+                let documents = (0..1_200).map(|i| Document::new(format!("d{i}")).vector(near(&mut noise)));
+                db.put("main", documents.collect::<Vec<_>>()).unwrap();
+                db.compact().unwrap();
+                let collection = main_of(&db);
+                let recall: f64 = (0..30).map(|_| ask(&collection, &near(&mut noise), None, 10, Effort::DEFAULT).1 / 30.0).sum();
+                // What was measured to find less than nine of ten however widely it is walked is scanned.
+                assert!(recall >= 0.9, "{metric}, {quantisation:?}, {spread}: {recall}");
+            }
+        }
+    }
+}

@@ -93,6 +93,9 @@ fn question(flags: &Question, fields: &Fields<'_>) -> Outcome<(Question, bool)> 
             "text" if fields.get("query").is_some() => {
                 return Err(Failure::invalid("the line has a query and a text, which are the same; give one of them"));
             }
+            "ef" if fields.get("recall").is_some_and(|raw| raw.get() != "null") => {
+                return Err(Failure::invalid("the line has ef and recall, which both say how hard to try; give one of them"));
+            }
             "query" | "text" => q.query = Some(value(key, raw, "a string")?),
             "vector" => q.vector = Some(value(key, raw, "an array of numbers")?),
             "mode" => q.mode = named(key, &value::<String>(key, raw, "a string")?)?,
