@@ -48,7 +48,7 @@ const SIFTED: f64 = 0.6;
 const THROUGH_ALL: f64 = 0.3;
 /// A walk of which some nodes may not be answers finds less than one of which all may, and keeps so many times as much to make up for it:
 /// through all,
-const WIDER: f64 = 1.4;
+const WIDER: f64 = 1.1;
 /// ... and two hops away, where one node in five may be an answer.
 const WIDER_TWO_HOPS: f64 = 2.0;
 const ONE_IN_FIVE: f64 = 0.2;
