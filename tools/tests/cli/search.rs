@@ -141,8 +141,14 @@ fn what_a_batch_ignores_is_said_once_with_the_lines_that_gave_it() {
 #[test]
 fn an_answer_of_a_batch_has_the_id_of_its_question() {
     let db = corpus();
-    let lines =
-        [r#"{"id":"q\n1","text":"alpha"}"#, r#"{"query":"alpha"}"#, r#"{"id":"q3","k":-1}"#, r#"{"query":"a","text":"b"}"#, r#"{"id":4}"#];
+    let lines = [
+        r#"{"id":"q\n1","text":"alpha"}"#,
+        r#"{"query":"alpha"}"#,
+        r#"{"id":"q3","k":-1}"#,
+        r#"{"query":"a","text":"b"}"#,
+        r#"{"query":"a","ef":9,"recall":0.9}"#,
+        r#"{"id":4}"#,
+    ];
     let answers = batch(&db, &["--mode", "text"], &lines).refused(17, "InvalidArgument", &["line 3"]).objects();
     assert_eq!((&answers[0]["id"], ids(&answers[0])), (&json!("q\n1"), vec!["a", "b"]));
     assert_eq!(answers[1].get("id"), None);
