@@ -61,7 +61,7 @@ class Layouts(unittest.TestCase):
             "FST_VERSION": fst.VERSION, "FST_KEY_BYTES_MAX": fst.KEY_BYTES_MAX,
         }
         # What binds writers only, and has no place in a reader.
-        writers = {"METADATA_DEPTH_MAX", "K_MAX", "UNSYNCED_BYTES_MAX", "BLOCK_RAW_TARGET"}
+        writers = {"METADATA_DEPTH_MAX", "K_MAX", "UNSYNCED_BYTES_MAX", "BLOCK_RAW_TARGET", "BUILD_THREADS_MAX"}
         self.assertEqual({k: v for k, v in c.items() if k not in writers}, ours)
 
     def test_the_sections_are_those_of_its_table(self):

@@ -89,19 +89,25 @@ impl<R: Read> Rows<R> {
             Float::Half => row.extend(self.bytes.as_chunks::<2>().0.iter().map(|b| half_to_single(u16::from_le_bytes(*b)))),
             Float::Single => row.extend(self.bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b))),
             Float::Double => {
-                let values = self.bytes.as_chunks::<8>().0;
-                row.extend(values.iter().map(|b| f64::from_le_bytes(*b) as f32));
-                // What is no number in the file either is refused like that of any other array, by whoever takes the vector.
-                if let Some(i) = row.iter().zip(values).position(|(narrow, b)| narrow.is_infinite() && f64::from_le_bytes(*b).is_finite()) {
-                    let (name, row, value) = (&self.name, self.read - 1, f64::from_le_bytes(values[i]));
-                    return Err(Failure::invalid(format!(
-                        "{name}: row {row} holds {value:e} at component {i}; a component is an f32, at most {:e} in magnitude",
-                        f32::MAX
-                    )));
-                }
+                let values = self.bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b));
+                row.extend(values.clone().map(|value| value as f32));
+                self.check_range(values, &row)?;
             }
         }
         Ok(Some(row))
+    }
+
+    /// That no number became infinite when it was made narrower. What is no number in the file either is refused by whoever takes the vector.
+    fn check_range(&self, values: impl Iterator<Item = f64>, narrow: &[f32]) -> Outcome<()> {
+        match values.zip(narrow).enumerate().find(|(_, (value, narrow))| value.is_finite() && narrow.is_infinite()) {
+            None => Ok(()),
+            Some((i, (value, _))) => Err(Failure::invalid(format!(
+                "{}: row {} holds {value:e} at component {i}; a component is an f32, at most {:e} in magnitude",
+                self.name,
+                self.read - 1,
+                f32::MAX
+            ))),
+        }
     }
 
     /// The one row of an array that has no other.

@@ -71,6 +71,18 @@ impl Images {
         }
     }
 
+    /// How far a vector with this image is from the image of a query, in binary64: smaller is nearer. O(dimension).
+    pub fn distance(&self, query: &[f32], vector: &[f32], image: &[f32]) -> f64 {
+        match self.metric {
+            Metric::Cosine => -kernel::dot(query, vector) * kernel::inverse_norm(vector),
+            Metric::Dot => {
+                let (query, added) = query.split_at(vector.len());
+                -kernel::dot(query, vector) / self.unit - kernel::dot(added, &image[vector.len()..])
+            }
+            Metric::L2 => kernel::squared_distance(query, image),
+        }
+    }
+
     /// Writes the image of a query into `image`: its distances from images of vectors are in the order of the metric. A query may be as long
     /// as f32 allows, and it has no unit of its own under the inner product; there its length does not matter to the order.
     pub fn query(&self, vector: &[f32], image: &mut Vec<f32>) {

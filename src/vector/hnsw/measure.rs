@@ -169,32 +169,23 @@ fn nearest_of(
 ) -> Result<Vec<Vec<u32>>> {
     let rows: Vec<f32> = questions.concat();
     let all: Vec<u32> = (0..questions.len() as u32).collect();
-    let (mut dots, mut distances) = (vec![0f32; questions.len()], vec![0f64; questions.len()]);
+    let (mut dots, mut least) = (vec![0f32; questions.len()], vec![0f64; questions.len()]);
     let mut nearest: Vec<Nearest> = vec![Vec::with_capacity(most + 1); questions.len()];
     // What binary32 may change of the inner product of two images, which are no longer than 1.
     let doubt = f64::from(f32::EPSILON) * (8.0 + images.dimension() as f64 / 8.0);
     scan(images, vectors, |point, vector, image| {
-        let inverse_norm = kernel::inverse_norm(vector);
+        // The least that each distance may be. Close together and far from the others, or from the origin, images differ by less than binary32
+        // can tell: what may be among the nearest is measured by its vector.
         if images.metric() == Metric::L2 {
-            // Close together and far from the others, or from the origin, images differ by less than the square of what binary32 can tell.
-            kernel::squared_distance_rows(image, &rows, &mut distances);
+            kernel::squared_distance_rows(image, &rows, &mut least);
         } else {
             walk::negative_dots(image, &rows, &all, &mut dots);
+            least.iter_mut().zip(&dots).for_each(|(least, dot)| *least = f64::from(*dot) - doubt);
         }
-        // The same holds of the inner products of what lies close together: those that may be among the nearest are computed again.
-        let exact = |i: usize| match images.metric() {
-            Metric::L2 => distances[i],
-            Metric::Cosine => -kernel::dot(&questions[i], vector) * inverse_norm,
-            Metric::Dot => {
-                let (question, added) = questions[i].split_at(vector.len());
-                -kernel::dot(question, vector) / images.unit() - kernel::dot(added, &image[vector.len()..])
-            }
-        };
         for (i, nearest) in nearest.iter_mut().enumerate() {
             let farthest = if nearest.len() < most { f64::INFINITY } else { nearest[most - 1].0 };
-            let too_far = images.metric() != Metric::L2 && f64::from(dots[i]) - doubt > farthest;
-            if !too_far && !skip(i, point) {
-                offer(nearest, most, exact(i), point);
+            if least[i] <= farthest && !skip(i, point) {
+                offer(nearest, most, images.distance(&questions[i], vector, image), point);
             }
         }
     })?;

@@ -83,7 +83,12 @@ fn what_lies_behind_a_crowd_of_copies_is_found_however_few_are_asked_for() {
             for (at, vector) in &own {
                 for (k, effort) in [(1, Effort::DEFAULT), (1, Effort::Ef(64)), (3, Effort::Ef(200)), (10, Effort::DEFAULT)] {
                     let (found, share) = ask(&collection, vector, None, k, effort);
-                    assert!(share > 0.0, "{metric}, {quantisation:?}, {others} others, d{at} by k {k} and {effort:?}: {found:?}");
+                    // Of ten the last may be missed, as in any walk; what is asked for by itself may not.
+                    let least = if k < 10 { 1.0 } else { 0.9 };
+                    assert!(
+                        share >= least,
+                        "{share} {metric}, {quantisation:?}, {others} others, d{at} by k {k} and {effort:?}: {found:?}"
+                    );
                     if metric != Metric::Dot {
                         let nearest = &super::asking::ids_of(&collection, &found)[0];
                         assert_eq!(*nearest, format!("d{at}"), "{metric}, {quantisation:?}, {others} others, k {k}, {effort:?}");
