@@ -22,11 +22,20 @@ impl Neighbours {
     /// Reads a folder.
     pub fn read(folder: &Path) -> Result<Neighbours, Failure> {
         let (base, dimension) = npy(&folder.join("base.npy"), f32::from_le_bytes)?;
-        let (queries, _) = npy(&folder.join("queries.npy"), f32::from_le_bytes)?;
+        let questions = Neighbours::questions(folder)?;
+        if questions.dimension != dimension {
+            return Err(format!("vectors of {dimension} components, and queries of {}", questions.dimension).into());
+        }
+        Ok(Neighbours { base, ..questions })
+    }
+
+    /// Reads a folder without the vectors, which lie in a database already.
+    pub fn questions(folder: &Path) -> Result<Neighbours, Failure> {
+        let (queries, dimension) = npy(&folder.join("queries.npy"), f32::from_le_bytes)?;
         let queries = queries.chunks_exact(dimension).map(<[f32]>::to_vec).collect();
         let (truth, width) = npy(&folder.join("truth.npy"), u32::from_le_bytes)?;
         let truth = truth.chunks_exact(width).map(|t| t[..K].to_vec()).collect();
-        Ok(Neighbours { base, dimension, queries, truth })
+        Ok(Neighbours { base: Vec::new(), dimension, queries, truth })
     }
 
     /// How many vectors there are.

@@ -1,10 +1,10 @@
 //! Vectors that are unlike those of an embedder: of extreme lengths, and many that are the same.
 
 use super::asking::{ask, main_of};
-use super::{DIMENSION, Noise, made, options};
+use super::{DIMENSION, Noise, filter, made, options};
 use std::sync::Arc;
 use triune::io::sim::SimDirectory;
-use triune::{Database, Document, Effort, Hnsw, IoMode, Metric, Quantisation, Schema};
+use triune::{Database, Document, Effort, Filter, Hnsw, IoMode, Metadata, Metric, Quantisation, Schema};
 
 fn normal(noise: &mut Noise, length: f32) -> Vec<f32> {
     (0..DIMENSION).map(|_| length * noise.normal()).collect()
@@ -65,36 +65,67 @@ fn of_many_copies_those_that_live_are_found_when_others_died() {
     }
 }
 
+/// 2,400 documents of one vector, but for `others` that each have one of their own, by where they are. Those are odd, and two more than a multiple of five.
+fn a_crowd(schema: Schema, others: usize) -> (Database, Vec<(usize, Vec<f32>)>) {
+    let db = made(&SimDirectory::newly_made(), schema, &[]);
+    let mut noise = Noise(11);
+    let copy = normal(&mut noise, 0.3);
+    let own: Vec<(usize, Vec<f32>)> = (0..others).map(|i| (i * 2_400 / others + 7, normal(&mut noise, 1.0))).collect();
+    let mut vectors = vec![copy; 2_400];
+    own.iter().for_each(|(at, vector)| vectors[*at].clone_from(vector));
+    let document = |(i, vector): (usize, Vec<f32>)| {
+        let metadata = serde_json::json!({ "two": i % 2, "five": i % 5, "seven": i % 7 });
+        Document::new(format!("d{i}")).vector(vector).metadata(Metadata::from_json(metadata.to_string()).unwrap())
+    };
+    db.put("main", vectors.into_iter().enumerate().map(document).collect::<Vec<_>>()).unwrap();
+    db.compact().unwrap();
+    (db, own)
+}
+
+const CROWDS: [(Quantisation, usize); 4] =
+    [(Quantisation::Sq7, 1), (Quantisation::Sq7, 12), (Quantisation::None, 12), (Quantisation::Sq7, 60)];
+
+/// Asks for each of those that have a vector of their own by it.
+fn find_each(db: &Database, own: &[(usize, Vec<f32>)], with: Option<&Filter>) {
+    let collection = main_of(db);
+    let schema = collection.schema();
+    for (at, vector) in own {
+        for (k, effort) in [(1, Effort::DEFAULT), (1, Effort::Ef(64)), (3, Effort::Ef(200)), (10, Effort::DEFAULT)] {
+            let (found, share) = ask(&collection, vector, with, k, effort);
+            let about = format!("{}, {:?}, {} others, d{at} by k {k}, {effort:?} and {with:?}", schema.metric, schema.hnsw, own.len());
+            // Of ten the last may be missed, as in any walk; what is asked for by itself may not.
+            let least = if k < 10 { 1.0 } else { 0.9 };
+            assert!(share >= least, "{share}, {about}: {found:?}");
+            if schema.metric != Metric::Dot {
+                assert_eq!(super::asking::ids_of(&collection, &found)[0], format!("d{at}"), "{about}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_lies_behind_a_crowd_of_copies_is_found_however_few_are_asked_for() {
     for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
-        for (quantisation, others) in [(Quantisation::Sq7, 1), (Quantisation::Sq7, 12), (Quantisation::None, 12), (Quantisation::Sq7, 60)] {
-            let schema = Schema { metric, hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() };
-            let db = made(&SimDirectory::newly_made(), schema, &[]);
-            let mut noise = Noise(11);
-            let copy = normal(&mut noise, 0.3);
-            let own: Vec<(usize, Vec<f32>)> = (0..others).map(|i| (i * 2_400 / others + 7, normal(&mut noise, 1.0))).collect();
-            let mut vectors = vec![copy; 2_400];
-            own.iter().for_each(|(at, vector)| vectors[*at].clone_from(vector));
-            db.put("main", vectors.into_iter().enumerate().map(|(i, v)| Document::new(format!("d{i}")).vector(v)).collect::<Vec<_>>())
-                .unwrap();
-            db.compact().unwrap();
-            let collection = main_of(&db);
-            for (at, vector) in &own {
-                for (k, effort) in [(1, Effort::DEFAULT), (1, Effort::Ef(64)), (3, Effort::Ef(200)), (10, Effort::DEFAULT)] {
-                    let (found, share) = ask(&collection, vector, None, k, effort);
-                    // Of ten the last may be missed, as in any walk; what is asked for by itself may not.
-                    let least = if k < 10 { 1.0 } else { 0.9 };
-                    assert!(
-                        share >= least,
-                        "{share} {metric}, {quantisation:?}, {others} others, d{at} by k {k} and {effort:?}: {found:?}"
-                    );
-                    if metric != Metric::Dot {
-                        let nearest = &super::asking::ids_of(&collection, &found)[0];
-                        assert_eq!(*nearest, format!("d{at}"), "{metric}, {quantisation:?}, {others} others, k {k}, {effort:?}");
-                    }
-                }
-            }
+        for (quantisation, others) in CROWDS {
+            let (db, own) = a_crowd(Schema { metric, hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() }, others);
+            find_each(&db, &own, None);
+        }
+    }
+}
+
+/// A walk on which some may be no answers keeps others than one on which all may.
+#[test]
+fn what_lies_behind_a_crowd_of_copies_is_found_by_filters_and_among_the_dead() {
+    for (quantisation, others) in CROWDS {
+        let (db, own) = a_crowd(Schema { hnsw: Hnsw { quantisation, ..Hnsw::default() }, ..Schema::default() }, others);
+        for json in [r#"{"two":1}"#, r#"{"five":2}"#, r#"{"seven":{"$ne":8}}"#, r#"{"five":{"$gte":1}}"#] {
+            find_each(&db, &own, Some(&filter(json)));
+        }
+        let die = |share: usize| (0..2_400).filter(|i| i % 2 == 0 && i % share == 0).map(|i| format!("d{i}")).collect::<Vec<_>>();
+        for dead in [vec!["d0".to_string()], die(20), die(4), die(2)] {
+            db.delete("main", dead).unwrap();
+            find_each(&db, &own, None);
+            find_each(&db, &own, Some(&filter(r#"{"five":2}"#)));
         }
     }
 }

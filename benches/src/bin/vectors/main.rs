@@ -15,6 +15,7 @@ mod filters;
 mod million;
 mod ours;
 mod peers;
+mod pressure;
 
 use clap::Parser;
 use curve::{Curve, Side};
@@ -50,7 +51,13 @@ struct Arguments {
     /// Used by the program itself: open this database, ask once, say when.
     #[arg(long, hide = true)]
     once: Option<PathBuf>,
-    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`, `building`, `million`.
+    /// Used by the program itself: what to do with the database of `--once` in the group of `--cgroup`.
+    #[arg(long, hide = true)]
+    pressed: Option<String>,
+    /// A folder of the memory controller in which groups may be made, for `pressure`.
+    #[arg(long, default_value = "/sys/fs/cgroup/memory")]
+    cgroup: PathBuf,
+    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`, `building`, `million`, `pressure`.
     #[arg(long, value_delimiter = ',', default_value = "peers,load,dead,bare,pinned,filters")]
     parts: Vec<String>,
 }
@@ -63,8 +70,10 @@ impl Arguments {
 
 fn main() -> Result<(), Failure> {
     let a = Arguments::parse();
-    if let Some(path) = &a.once {
-        return million::once(path);
+    match (&a.once, &a.pressed) {
+        (Some(path), Some(how)) => return pressure::pressed(how, &a.cgroup, &a.data, path),
+        (Some(path), None) => return million::once(path),
+        (None, _) => {}
     }
     let data = Neighbours::read(&a.data)?;
     let scratch = tempfile::tempdir()?;
@@ -86,6 +95,11 @@ fn main() -> Result<(), Failure> {
     }
     if wants("million") {
         million::measure(&data, &folder.join("million.triune"))?;
+    }
+    if wants("pressure") {
+        let path = folder.join("m16.triune");
+        drop(ours::Ours::compacted(&data, &path, 16, a.efc)?);
+        pressure::measure(&a.cgroup, &a.data, &path, a.rounds)?;
     }
     Ok(())
 }
