@@ -67,7 +67,7 @@ fn file(corpus: &Corpus, name: &str, file: usize) -> Result<Vec<Document>, Failu
         .collect()
 }
 
-/// A database with this many documents, filled in large commits and brought into segments.
+/// A database with this many documents, filled in large commits and compacted: in one segment, with a graph if there are vectors enough.
 fn filled(corpus: &Corpus, path: &Path, documents: usize) -> Result<Database, Failure> {
     let _ = std::fs::remove_dir_all(path);
     let db = Database::create(path)?;
@@ -79,6 +79,7 @@ fn filled(corpus: &Corpus, path: &Path, documents: usize) -> Result<Database, Fa
         }
         db.commit(batch)?;
     }
+    db.compact()?;
     db.close()?;
     Ok(Database::open(path)?)
 }

@@ -1,7 +1,7 @@
 //! Several graphs asked at once, beside what is in memory: opensearch k-NN #1003, lucene PR 14680, pgvector #244 (fewer hits than asked for, or
 //! those of one segment only, when several had to be put together or rows were dead).
 
-use super::asking::{ask, main_of};
+use super::asking::{ask, ids_of, main_of};
 use super::{Noise, documents, filter, options, vector};
 use std::sync::Arc;
 use triune::io::sim::SimDirectory;
@@ -75,4 +75,32 @@ fn several_graphs_and_what_is_in_memory_give_the_hits_of_one_ranking() {
             assert_eq!(scores(&one), scores(&collection), "{about}");
         }
     }
+}
+
+/// What a commit of one document asks of the disk, when so many others have their vectors in a graph; the next search finds it.
+fn commit_beside(others: usize) -> (Vec<String>, usize) {
+    let disk = SimDirectory::newly_made();
+    let db = Database::create_with(Arc::new(disk.clone()), options(IoMode::Mmap)).unwrap();
+    db.create_collection("main", Schema::default()).unwrap();
+    db.put("main", documents(0..others)).unwrap();
+    db.compact().unwrap();
+    assert_eq!(main_of(&db).vector_bytes().unwrap().graphs, 1, "of {others}");
+    let (operations, accesses) = (disk.operations(), disk.accesses());
+    let place = vector(&mut Noise(2_000_000));
+    db.put("main", vec![Document::new("new").text("one more").vector(place.clone())]).unwrap();
+    let written = disk.trace().split_off(operations);
+    let asked = disk.accesses() - accesses;
+    for effort in [Effort::DEFAULT, Effort::Ef(1), Effort::Exact] {
+        let collection = main_of(&db);
+        let (found, _) = ask(&collection, &place, None, 1, effort);
+        assert_eq!(ids_of(&collection, &found), ["new"], "beside {others}, {effort:?}");
+    }
+    (written.iter().map(ToString::to_string).collect(), asked)
+}
+
+#[test]
+fn a_vector_is_found_by_the_next_search_and_its_commit_asks_the_same_of_the_disk_beside_any_graph() {
+    let beside_few = commit_beside(500);
+    assert!(beside_few.0.iter().any(|operation| operation.starts_with("write")), "{beside_few:?}");
+    assert_eq!(beside_few, commit_beside(5_000));
 }
