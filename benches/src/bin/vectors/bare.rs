@@ -1,10 +1,12 @@
-//! The graph alone, in memory: what a search through a database is measured against.
+//! The graph alone, in memory: what a search through a database is measured against. Its nodes are compared by codes, as those of a database, or by
+//! their components.
 
 use crate::curve::Side;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use triune::vector::hnsw::build::{BuildOptions, build};
 use triune::vector::hnsw::codes::CodeSpace;
+use triune::vector::hnsw::floats::FloatSpace;
 use triune::vector::hnsw::images::Images;
 use triune::vector::hnsw::seal::seal;
 use triune::vector::hnsw::sealed::Sealed;
@@ -18,48 +20,97 @@ use triune_benches::neighbours::{K, Neighbours};
 /// Candidates that are scored by the vectors themselves, at most.
 const SCORED: usize = 2 * K;
 
-pub(crate) struct Bare<'a> {
+pub(crate) struct Bare<'a, W> {
     data: &'a Neighbours,
     sealed: Sealed,
-    space: CodeSpace,
+    walk: W,
     scratch: Scratch,
-    query: CodeQuery,
     remark: String,
 }
 
-impl<'a> Bare<'a> {
-    pub(crate) fn build(data: &'a Neighbours, m: usize, efc: usize) -> Bare<'a> {
-        let begun = Instant::now();
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let points = CodeSpace::of(&data.base, data.dimension);
-        let options = BuildOptions { m, ef_construction: efc, threads };
-        let graph = build(&points, &options, &AtomicBool::new(false), |_| {}).expect("nobody stops it");
-        let sealed = seal(&graph);
-        let remark = format!("built in {:.1} s by {threads} threads", begun.elapsed().as_secs_f64());
-        let in_order: Vec<f32> = sealed.points.iter().flat_map(|&p| data.row(p as usize)).copied().collect();
-        let space = CodeSpace::of(&in_order, data.dimension);
-        Bare { data, sealed, space, scratch: Scratch::default(), query: CodeQuery::default(), remark }
-    }
+/// What a walk compares.
+pub(crate) trait Walk {
+    const NAME: &'static str;
+    /// The nearest points, nearest first.
+    fn nearest(&mut self, data: &Neighbours, sealed: &Sealed, scratch: &mut Scratch, query: &[f32], ef: usize) -> Vec<u32>;
+}
 
-    fn nearest(&mut self, query: &[f32], ef: usize) -> Vec<(f64, u32)> {
-        let images = Images::with_unit(triune::Metric::Cosine, self.data.dimension as u32, 1.0);
-        let mut image = Vec::new();
-        images.query(query, &mut image);
-        self.space.query(&image, &mut self.query);
-        let found: Vec<(f32, u32)> = self.scratch.search(&self.space, &self.query, &self.sealed, ef).take(SCORED).collect();
-        let nodes = &found[..self.space.contenders(&self.query, &found, K)];
-        let points = nodes.iter().map(|&(_, node)| self.sealed.points[node as usize]);
-        points.clone().for_each(|p| fetch(self.data.row(p as usize)));
-        let mut scored: Vec<(f64, u32)> = points.map(|p| (dot(query, self.data.row(p as usize)), p)).collect();
-        scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        scored.truncate(K);
-        scored
+/// Codes, and then the vectors of the nearest of them.
+pub(crate) struct Codes {
+    space: CodeSpace,
+    query: CodeQuery,
+}
+
+/// The vectors alone, in the order of the nodes.
+pub(crate) struct Floats {
+    rows: Vec<f32>,
+    query: Vec<f32>,
+}
+
+impl<'a> Bare<'a, Codes> {
+    pub(crate) fn of_codes(data: &'a Neighbours, m: usize, efc: usize) -> Self {
+        let walk = |rows: Vec<f32>| Codes { space: CodeSpace::of(&rows, data.dimension), query: CodeQuery::default() };
+        Bare::build(data, || CodeSpace::of(&data.base, data.dimension), walk, m, efc)
     }
 }
 
-impl Side for Bare<'_> {
+impl<'a> Bare<'a, Floats> {
+    pub(crate) fn of_floats(data: &'a Neighbours, m: usize, efc: usize) -> Self {
+        let walk = |rows| Floats { rows, query: Vec::new() };
+        Bare::build(data, || FloatSpace::new(&data.base, data.dimension), walk, m, efc)
+    }
+}
+
+impl<'a, W> Bare<'a, W> {
+    fn build<S: Space>(
+        data: &'a Neighbours,
+        points: impl FnOnce() -> S,
+        walk: impl FnOnce(Vec<f32>) -> W,
+        m: usize,
+        ef_construction: usize,
+    ) -> Self {
+        let begun = Instant::now();
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let graph = build(&points(), &BuildOptions { m, ef_construction, threads }, &AtomicBool::new(false), |_| {});
+        let sealed = seal(&graph.expect("nobody stops it"));
+        let remark = format!("built in {:.1} s by {threads} threads", begun.elapsed().as_secs_f64());
+        let walk = walk(sealed.points.iter().flat_map(|&p| data.row(p as usize)).copied().collect());
+        Bare { data, sealed, walk, scratch: Scratch::default(), remark }
+    }
+}
+
+impl Walk for Codes {
+    const NAME: &'static str = "bare";
+
+    fn nearest(&mut self, data: &Neighbours, sealed: &Sealed, scratch: &mut Scratch, query: &[f32], ef: usize) -> Vec<u32> {
+        let images = Images::with_unit(triune::Metric::Cosine, data.dimension as u32, 1.0);
+        let mut image = Vec::new();
+        images.query(query, &mut image);
+        self.space.query(&image, &mut self.query);
+        let found: Vec<(f32, u32)> = scratch.search(&self.space, &self.query, sealed, ef).take(SCORED).collect();
+        let nodes = &found[..self.space.contenders(&self.query, &found, K)];
+        let points = nodes.iter().map(|&(_, node)| sealed.points[node as usize]);
+        points.clone().for_each(|p| fetch(data.row(p as usize)));
+        let mut scored: Vec<(f64, u32)> = points.map(|p| (dot(query, data.row(p as usize)), p)).collect();
+        scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        scored.into_iter().take(K).map(|(_, p)| p).collect()
+    }
+}
+
+impl Walk for Floats {
+    const NAME: &'static str = "floats";
+
+    fn nearest(&mut self, data: &Neighbours, sealed: &Sealed, scratch: &mut Scratch, query: &[f32], ef: usize) -> Vec<u32> {
+        self.query.clear();
+        self.query.extend_from_slice(query);
+        let space = FloatSpace::new(&self.rows, data.dimension);
+        scratch.search(&space, &self.query, sealed, ef).take(K).map(|(_, node)| sealed.points[node as usize]).collect()
+    }
+}
+
+impl<W: Walk> Side for Bare<'_, W> {
     fn name(&self) -> String {
-        format!("bare M{}", self.sealed.m)
+        format!("{} M{}", W::NAME, self.sealed.m)
     }
 
     fn peer(&self) -> Option<String> {
@@ -78,9 +129,9 @@ impl Side for Bare<'_> {
         let (data, mut found, mut took) = (self.data, 0, 0.0);
         for (query, truth) in data.queries.iter().zip(&data.truth) {
             let begun = Instant::now();
-            let hits = self.nearest(query, ef);
+            let points = self.walk.nearest(data, &self.sealed, &mut self.scratch, query, ef);
             took += begun.elapsed().as_secs_f64();
-            found += hits.iter().filter(|(_, p)| truth.contains(p)).count();
+            found += points.iter().filter(|p| truth.contains(p)).count();
         }
         Ok((found as f64 / (K * data.queries.len()) as f64, took * 1e6 / data.queries.len() as f64))
     }

@@ -90,9 +90,11 @@ impl Curve {
         peers.dedup();
         for peer in peers {
             for target in TARGETS {
-                let ours = best(&|c| c.peer.is_none() && c.name.starts_with("compacted"), target);
                 let theirs = best(&|c| c.peer.as_ref() == Some(peer), target);
-                println!("best of each, recall {target}: {:.2}x {peer} ({ours:.0} to {theirs:.0})", ours / theirs);
+                for kind in ["compacted", "floats"].into_iter().filter(|kind| curves.iter().any(|c| c.name.starts_with(kind))) {
+                    let ours = best(&|c| c.name.starts_with(kind), target);
+                    println!("best of each, {kind}, recall {target}: {:.2}x {peer} ({ours:.0} to {theirs:.0})", ours / theirs);
+                }
             }
         }
         for curve in curves.iter().filter(|c| c.peer.is_some()) {
@@ -102,7 +104,7 @@ impl Curve {
                 println!("like for like {m}, recall {target}: {:.2}x {}", ours / curve.at(target).unwrap_or(f64::NAN), curve.name);
             }
         }
-        for curve in curves.iter().filter(|c| c.peer.is_none() && !c.name.starts_with("bare")) {
+        for curve in curves.iter().filter(|c| c.peer.is_none() && !c.name.starts_with("bare") && !c.name.starts_with("floats")) {
             let m = curve.name.rsplit(' ').next().unwrap_or_default();
             for target in TARGETS {
                 let bare = best(&|c| c.name == format!("bare {m}"), target);

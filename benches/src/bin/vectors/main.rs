@@ -3,7 +3,7 @@
 //! `cargo run --release -p triune-benches --bin vectors -- --data FOLDER [--python PYTHON --peers benches/peers/ann.py]`: FOLDER holds
 //! `base.npy`, `queries.npy` and `truth.npy`, vectors of length 1. What is printed: how long building took; queries a second at a recall@10 of .95
 //! and .99, interpolated between the widths on both sides of it, medians of the rounds, and their ratio to each peer's best; the same with
-//! the segments that loading leaves, with a tenth deleted, with the graph bare in memory; filters of every share, beside the scan of what
+//! the segments that loading leaves, with a tenth deleted, with the graph bare in memory, over codes and over vectors; filters of every share, beside the scan of what
 //! they admit; bytes. `--keep` keeps databases and the peers' indexes for the next run.
 
 #![allow(clippy::print_stdout, reason = "a measuring program prints what it measured")]
@@ -57,7 +57,7 @@ struct Arguments {
     /// A folder of the memory controller in which groups may be made, for `pressure`.
     #[arg(long, default_value = "/sys/fs/cgroup/memory")]
     cgroup: PathBuf,
-    /// What is measured: `peers`, `load`, `dead`, `bare`, `pinned`, `filters`, `building`, `million`, `pressure`.
+    /// What is measured: `peers`, `load`, `dead`, `bare`, `floats`, `pinned`, `filters`, `building`, `million`, `pressure`.
     #[arg(long, value_delimiter = ',', default_value = "peers,load,dead,bare,pinned,filters")]
     parts: Vec<String>,
 }
@@ -81,7 +81,7 @@ fn main() -> Result<(), Failure> {
     std::fs::create_dir_all(&folder)?;
     println!("{} vectors of {} components, {} queries", data.points(), data.dimension, data.queries.len());
     let wants = |part: &str| a.wants(part);
-    if ["peers", "load", "dead", "bare", "pinned"].into_iter().any(wants) {
+    if ["peers", "load", "dead", "bare", "floats", "pinned"].into_iter().any(wants) {
         curves(&a, &data, &folder)?;
     }
     if wants("filters") {
@@ -123,7 +123,12 @@ fn curves(a: &Arguments, data: &Neighbours, folder: &Path) -> Result<(), Failure
     }
     if a.wants("bare") {
         for &m in &a.ms {
-            sides.push(Box::new(bare::Bare::build(data, usize::from(m), a.efc as usize)));
+            sides.push(Box::new(bare::Bare::of_codes(data, usize::from(m), a.efc as usize)));
+        }
+    }
+    if a.wants("floats") {
+        for &m in &a.ms {
+            sides.push(Box::new(bare::Bare::of_floats(data, usize::from(m), a.efc as usize)));
         }
     }
     if let Some(python) = a.python.as_ref().filter(|_| a.wants("peers")) {
